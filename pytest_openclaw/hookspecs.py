@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-    from typing import Any
-
     from pytest_openclaw.conclusions.summary import SummaryPart
     from pytest_openclaw.reports.pages import Report
     from pytest_openclaw.values.prompts import Cell, Suite

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from math import inf, nan
@@ -18,8 +19,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from pytest_openclaw.values.parts import table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     import pytest
 
 T = TypeVar("T")

@@ -7,6 +7,7 @@ otherwise `session/start.py` checks all settings and registers the hooks that do
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,8 +15,6 @@ import pytest
 from pytest_openclaw import hookspecs, options, parts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_openclaw.providers import Builtin
     from pytest_openclaw.reports.pages import Report
     from pytest_openclaw.values.protocols import Validator

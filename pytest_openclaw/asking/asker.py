@@ -15,22 +15,18 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pytest_openclaw.asking.sending import CLOSING_S, Sender, close_all, endpoint_limits, request_for
 from pytest_openclaw.util.errors import AskerFailed, CellNotSent
+from pytest_openclaw.values.prompts import Cell
+from pytest_openclaw.values.protocols import Provider
 from pytest_openclaw.values.replies import CallResult
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from pytest_openclaw.values.prompts import Cell
-    from pytest_openclaw.values.protocols import Provider
-    from pytest_openclaw.values.requests import Request
-    from pytest_openclaw.values.settings import Settings
+from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.settings import Settings
 
 _SIGNAL_S = 1.0
 """The interval at which a waiting test looks for Ctrl-C, which does not interrupt a wait on Windows."""

@@ -12,6 +12,7 @@ the model receives nothing from before. A turn is an ordinary attempt, with retr
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pkgutil import resolve_name
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.openclaw import recovery
 from pytest_openclaw.openclaw.dispatch import LOOKUPS, is_forgotten, promoted_calls
+from pytest_openclaw.openclaw.recovery import Nudge
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.prices import summed, together, total_usd
 from pytest_openclaw.util.errors import OpenClawError
@@ -27,20 +29,16 @@ from pytest_openclaw.values.replies import (
     MALFORMED_CALL,
     UNEXPECTED_CALL,
     CallResult,
+    EndedBy,
     Fault,
     Reply,
     Turn,
 )
-from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS, in_new_conversation
+from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS, Request, in_new_conversation
+from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
 from pytest_openclaw.values.worlds import World
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
-
-    from pytest_openclaw.openclaw.recovery import Nudge
-    from pytest_openclaw.values.replies import EndedBy
-    from pytest_openclaw.values.requests import Request
-    from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
     from pytest_openclaw.worlds.playing import Playing
 
 _Played = tuple[tuple["ToolCall", ...], tuple[str, ...], "EndedBy | None"]

@@ -13,11 +13,12 @@ import random
 import time
 import warnings
 from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property, partial
 from inspect import isawaitable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import psutil
 
@@ -28,28 +29,20 @@ from pytest_openclaw.providers.prices import Prices, has_list, total_usd, usages
 from pytest_openclaw.providers.wire import count_in, fewest_tokens, positive_in
 from pytest_openclaw.suites.cells import how_read
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import MAX_ANSWER_BYTES, MAX_CALLS_BYTES, MAX_TEXT_BYTES, clip, cut_text
 from pytest_openclaw.util.typed import LARGEST
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.prompts import Cell
+from pytest_openclaw.values.protocols import Provider
 from pytest_openclaw.values.replies import CallResult, Fault, Reply, Timing, Turn
-from pytest_openclaw.values.requests import NEW, Request, in_new_conversation
+from pytest_openclaw.values.requests import NEW, Request, Target, in_new_conversation
 from pytest_openclaw.values.run_files import BEFORE, facts_of, server_facts
-from pytest_openclaw.values.settings import SERVER, THINKING_ROOM_TOKENS
-from pytest_openclaw.values.tool_calls import LOOKUP_TURNS
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-    from typing import Any
-
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.prompts import Cell
-    from pytest_openclaw.values.protocols import Provider
-    from pytest_openclaw.values.requests import Target
-    from pytest_openclaw.values.settings import Settings
-    from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.settings import SERVER, THINKING_ROOM_TOKENS, Settings
+from pytest_openclaw.values.tool_calls import LOOKUP_TURNS, ToolCall
 
 FIRST_WAIT_S = 1.0
 LONGEST_WAIT_S = 60.0

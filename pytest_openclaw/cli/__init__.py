@@ -10,6 +10,7 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,8 +22,6 @@ from pytest_openclaw.util.text import closest, inert, printable
 from pytest_openclaw.values.parts import FOLDER, table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from pytest_openclaw.cli.result import CliCommand, CommandResult
 
 OWN = {"init": "init", "providers": "lists", "show": "show", "surfaces": "lists", "validators": "lists"}

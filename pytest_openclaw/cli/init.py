@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Sequence
 from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +31,6 @@ from pytest_openclaw.values.settings import EMBEDDED_TARGET
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
 
 SUITES = Path("benchmarks")
 SUITE = SUITES / "prompts_mine.toml"

@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING
 
 from pytest_openclaw.cli.project import load_project
 from pytest_openclaw.cli.result import CliCommand, CommandResult, add_rootdir, terminal_width
-from pytest_openclaw.openclaw.catalog import load_catalogue, read_catalogue
+from pytest_openclaw.openclaw.catalog import Catalogue, load_catalogue, read_catalogue
 from pytest_openclaw.providers import Builtin
 from pytest_openclaw.reports.blocks import Table
 from pytest_openclaw.reports.numbers import wrapped_rows
 from pytest_openclaw.reports.terminal import table_lines
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import JsonObject
 
 if TYPE_CHECKING:
     import argparse
-
-    from pytest_openclaw.openclaw.catalog import Catalogue
-    from pytest_openclaw.util.files import JsonObject
 
 PROVIDERS = """List the providers that a target can name, with an example of each.
 

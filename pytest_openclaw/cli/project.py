@@ -6,6 +6,7 @@ import contextlib
 import io
 import os
 import tomllib
+from collections.abc import Mapping, Sequence
 from configparser import Error, RawConfigParser
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,8 +16,6 @@ import pytest
 from pytest_openclaw.util.errors import OpenClawError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.providers import Builtin
     from pytest_openclaw.runs.summaries import Plugins

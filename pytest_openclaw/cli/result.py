@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import shutil
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,8 +16,6 @@ from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.parts import parts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
-
     from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.rows import Record

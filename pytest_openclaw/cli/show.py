@@ -15,6 +15,7 @@ Example:
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -38,18 +39,15 @@ from pytest_openclaw.reports.cells import (
     verdict_of,
 )
 from pytest_openclaw.reports.terminal import render_terminal
+from pytest_openclaw.runs.reading import StoredRun
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.values.rows import to_row
+from pytest_openclaw.util.files import JsonObject
+from pytest_openclaw.values.requests import CellKey
+from pytest_openclaw.values.rows import Record, to_row
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
-
-    from pytest_openclaw.runs.reading import StoredRun
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.requests import CellKey
-    from pytest_openclaw.values.rows import Record
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -25,6 +25,7 @@ from pytest_openclaw.stats.tool_use import (
     MOST_NEEDLESS,
     PROVEN_PROMPTS,
     TIER_FLOORS,
+    ToolUse,
     classify_tier,
     count_native_unanswered,
     excludes_worse,
@@ -33,15 +34,13 @@ from pytest_openclaw.stats.tool_use import (
     needless_interval,
     tool_proofs,
 )
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.parts import called, whole
-from pytest_openclaw.values.requests import LISTED
+from pytest_openclaw.values.requests import LISTED, Target
 from pytest_openclaw.values.tool_calls import SUBSTITUTE
 
 if TYPE_CHECKING:
-    from pytest_openclaw.stats.tool_use import ToolUse
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.requests import Target
     from pytest_openclaw.values.rows import Record
 
 Kind = Literal["unsafe", "not_trusted", "trusted", "trusted_with", "not_enough_evidence"]

@@ -9,13 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
 from pytest_openclaw.conclusions.recommendation import Evidence, Recommendation, recommend
 from pytest_openclaw.stats.intervals import (
     LEVEL,
+    Difference,
     Interval,
     Rate,
     cluster_of,
@@ -30,14 +31,10 @@ from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.parts import added_to, whole
 from pytest_openclaw.values.requests import LISTED, SurfaceName, Target, ThinkingLevel, most_realistic
-from pytest_openclaw.values.run_files import SurfaceEntry, reported
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.run_files import MeasuredRun, SurfaceEntry, reported
 from pytest_openclaw.values.settings import looks_of, openclaw_providers
-
-if TYPE_CHECKING:
-    from pytest_openclaw.stats.intervals import Difference
-    from pytest_openclaw.values.rows import Record
-    from pytest_openclaw.values.run_files import MeasuredRun
-    from pytest_openclaw.values.tool_calls import ToolOutcome
+from pytest_openclaw.values.tool_calls import ToolOutcome
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ To remove a part, delete its module and its entry in `TABLE`; nothing outside th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
@@ -22,8 +23,6 @@ from pytest_openclaw.options import (
 from pytest_openclaw.values.parts import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     import pytest
 
 T = TypeVar("T")

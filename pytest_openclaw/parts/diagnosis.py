@@ -17,38 +17,32 @@ budget. The first row that applies names the cause:
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
+from pytest_openclaw.asking.asker import Asker
 from pytest_openclaw.asking.sending import request_for
 from pytest_openclaw.conclusions.summary import Group, leaked_in_words
 from pytest_openclaw.judging.judge import Facts
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.over_http import OverHttp
-from pytest_openclaw.session.owner import Watcher
+from pytest_openclaw.session.owner import Owner, Watcher
+from pytest_openclaw.stats.tool_use import Evidence
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import counted, cut
 from pytest_openclaw.util.typed import Count
 from pytest_openclaw.values.parts import Part, PartKey
-from pytest_openclaw.values.replies import Fault
+from pytest_openclaw.values.prompts import Cell, Prompt
+from pytest_openclaw.values.protocols import Provider
+from pytest_openclaw.values.replies import Fault, Reply
+from pytest_openclaw.values.requests import Request, Target
+from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.run_files import TargetFacts, served_in
 from pytest_openclaw.values.settings import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_openclaw.asking.asker import Asker
-    from pytest_openclaw.session.owner import Owner
-    from pytest_openclaw.stats.tool_use import Evidence
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.prompts import Cell, Prompt
-    from pytest_openclaw.values.protocols import Provider
-    from pytest_openclaw.values.replies import Reply
-    from pytest_openclaw.values.requests import Request, Target
-    from pytest_openclaw.values.rows import Record
-    from pytest_openclaw.values.tool_calls import ToolOutcome
+from pytest_openclaw.values.tool_calls import ToolOutcome
 
 MOST_TEXT = 300
 """The maximum number of characters of an answer that are kept as evidence."""

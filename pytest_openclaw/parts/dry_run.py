@@ -6,8 +6,10 @@ The estimate is based on earlier runs of the same prompts, and on prices. No fil
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -18,23 +20,17 @@ from pytest_openclaw.reports.terminal import finding_lines, how_to_price, table_
 from pytest_openclaw.runs.directory import RESULTS
 from pytest_openclaw.runs.reading import read_rows, runs_by_age
 from pytest_openclaw.session.cells import cell_of
-from pytest_openclaw.session.owner import PlainSession
+from pytest_openclaw.session.owner import Owner, PlainSession
 from pytest_openclaw.suites.cells import is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import install_command
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.parts import Part, PartKey
+from pytest_openclaw.values.prompts import Cell
+from pytest_openclaw.values.protocols import Provider
 from pytest_openclaw.values.replies import Usage
+from pytest_openclaw.values.requests import CellKey, Target
 from pytest_openclaw.values.settings import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_openclaw.session.owner import Owner
-    from pytest_openclaw.values.prompts import Cell
-    from pytest_openclaw.values.protocols import Provider
-    from pytest_openclaw.values.requests import CellKey, Target
 
 TITLE = "openclaw: what would be asked (no request was sent)"
 HEADERS = ("target", "cells", "tokens in", "out", "one by one", "cost")

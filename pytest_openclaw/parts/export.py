@@ -19,6 +19,7 @@ import csv
 import io
 import json
 import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,6 @@ from pytest_openclaw.values.rows import ROW_KEYS
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 # The beginning of a formula in a spreadsheet, also in full-width forms, and after blanks and invisible
 # characters; and our own prefix ', so that removing one restores the text.

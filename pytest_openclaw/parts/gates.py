@@ -28,9 +28,10 @@ from __future__ import annotations
 
 import argparse
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, partial, reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NotRequired, TypedDict
 
 from msgspec import Meta
@@ -46,14 +47,17 @@ from pytest_openclaw.cli.result import (
     or_argument_error,
     read_run,
 )
-from pytest_openclaw.conclusions.summary import Summary, to_json
+from pytest_openclaw.conclusions.summary import Group, Summary, to_json
 from pytest_openclaw.reports.blocks import SummaryFinding
 from pytest_openclaw.reports.facts import CHANGES, RULINGS, findings_of_parts
 from pytest_openclaw.reports.terminal import LABEL_WIDTH
 from pytest_openclaw.runs.directory import SUMMARY, RunDirectory
+from pytest_openclaw.runs.reading import StoredRun
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.session.settings import lines_of
 from pytest_openclaw.stats.intervals import (
+    Interval,
+    Rate,
     cut_percent,
     has_passed,
     is_judged,
@@ -64,6 +68,7 @@ from pytest_openclaw.stats.intervals import (
 )
 from pytest_openclaw.stats.tool_use import MOST_NEEDLESS, TIER_FLOORS, tool_use_of
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import closest
 from pytest_openclaw.util.typed import PositiveAmount, converted, shown
@@ -71,23 +76,15 @@ from pytest_openclaw.values.faults import BUDGET_SPENT
 from pytest_openclaw.values.parts import Checked, Gate, Part, PartKey, called, parts
 from pytest_openclaw.values.prompts import Labels
 from pytest_openclaw.values.requests import label_fits
-from pytest_openclaw.values.run_files import RunEntry
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.run_files import MeasuredRun, RunEntry
 from pytest_openclaw.values.settings import Rule, Settings
+from pytest_openclaw.values.tool_calls import ToolDemand, ToolOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-    from pathlib import Path
-
     import pytest
 
-    from pytest_openclaw.conclusions.summary import Group
-    from pytest_openclaw.runs.reading import StoredRun
     from pytest_openclaw.session.reporting import SessionEnd
-    from pytest_openclaw.stats.intervals import Interval, Rate
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.rows import Record
-    from pytest_openclaw.values.run_files import MeasuredRun
-    from pytest_openclaw.values.tool_calls import ToolDemand, ToolOutcome
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Tier = Annotated[int, Meta(ge=1, le=3)]

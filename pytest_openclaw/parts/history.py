@@ -13,6 +13,7 @@ Example:
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -40,20 +41,16 @@ from pytest_openclaw.reports.numbers import (
     shorten,
 )
 from pytest_openclaw.reports.terminal import table_lines
-from pytest_openclaw.runs.reading import is_run, load_run
+from pytest_openclaw.runs.reading import StoredRun, is_run, load_run
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import counted
-from pytest_openclaw.values.requests import LISTED
+from pytest_openclaw.values.requests import LISTED, Target
 from pytest_openclaw.values.run_files import served_in
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from pytest_openclaw.runs.reading import StoredRun
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.requests import Target
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

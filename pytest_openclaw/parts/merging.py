@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.cli.project import plugins_of
@@ -33,11 +34,13 @@ from pytest_openclaw.cli.result import (
 )
 from pytest_openclaw.conclusions.summary import to_json
 from pytest_openclaw.reports.terminal import render_terminal
-from pytest_openclaw.runs.reading import load_run, repeats_of
+from pytest_openclaw.runs.reading import StoredRow, StoredRun, load_run, repeats_of
 from pytest_openclaw.runs.summaries import NewRun, write_run
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import counted, first_few, in_order
+from pytest_openclaw.values.requests import CellKey, Target
 from pytest_openclaw.values.run_files import AFTER, BEFORE, target_entries
 from pytest_openclaw.values.settings import (
     IDENTITY,
@@ -50,11 +53,6 @@ from pytest_openclaw.values.settings import (
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from pytest_openclaw.runs.reading import StoredRow, StoredRun
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.requests import CellKey, Target
 
 
 MAX_SHOWN = 5

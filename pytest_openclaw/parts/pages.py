@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import re
 import webbrowser
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,28 +33,23 @@ from pytest_openclaw.cli.result import (
     run_path,
     write_over_ours,
 )
+from pytest_openclaw.conclusions.summary import Summary
 from pytest_openclaw.reports.blocks import SummaryFinding
 from pytest_openclaw.reports.cells import offered_tools
 from pytest_openclaw.reports.html import FIRST_WORDS, Shown, ShownRun, render_page
-from pytest_openclaw.runs.reading import load_run
+from pytest_openclaw.runs.reading import StoredRow, StoredRun, load_run
 from pytest_openclaw.runs.rows import MAX_ROW_BYTES
 from pytest_openclaw.runs.summaries import summary_of
-from pytest_openclaw.session.owner import Watcher
+from pytest_openclaw.session.owner import Owner, Watcher
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import open_file, parse_json
+from pytest_openclaw.util.files import JsonObject, open_file, parse_json
 from pytest_openclaw.util.text import counted, map_texts
 from pytest_openclaw.values.parts import Part, PartKey, called
+from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.settings import Settings
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
-
-    from pytest_openclaw.conclusions.summary import Summary
-    from pytest_openclaw.runs.reading import StoredRow, StoredRun
-    from pytest_openclaw.session.owner import Owner
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.rows import Record
 
 FILE = "report.html"
 SHARED_FILE = "report-shared.html"

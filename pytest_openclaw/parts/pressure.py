@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pytest_openclaw.conclusions.recommendation import Point, Recommendation, Testimony
+from pytest_openclaw.conclusions.recommendation import Evidence, Point, Recommendation, Testimony
 from pytest_openclaw.conclusions.summary import Group
 from pytest_openclaw.reports.facts import Listing
 from pytest_openclaw.reports.numbers import DASH, render_interval, render_share, render_tokens
@@ -14,13 +14,7 @@ from pytest_openclaw.stats.intervals import Rate, rate_of, total_of
 from pytest_openclaw.stats.tool_use import TIER_FLOORS, classify_tier, did_right
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.parts import Part, PartKey
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from pytest_openclaw.conclusions.recommendation import Evidence
-    from pytest_openclaw.values.rows import Record
-
+from pytest_openclaw.values.rows import Record
 
 OVERFLOW = "context_overflow"
 LARGEST_LOSS = 0.5

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, NotRequired
+from typing import Any, NamedTuple, NotRequired
 
 import pytest
 
@@ -20,24 +20,23 @@ from pytest_openclaw.reports.numbers import render_rate
 from pytest_openclaw.runs.reading import repeats_of as asked_repeats
 from pytest_openclaw.runs.session import Decision, Stopping
 from pytest_openclaw.stats.intervals import clusters_of, has_passed, is_judged, resemblance_of, wilson_95
-from pytest_openclaw.stats.tool_use import calls_of, classify_tier, did_right, is_conclusive, tool_use_of
+from pytest_openclaw.stats.tool_use import (
+    ToolUse,
+    calls_of,
+    classify_tier,
+    did_right,
+    is_conclusive,
+    tool_use_of,
+)
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.util.typed import Count
 from pytest_openclaw.values.parts import Pacing, Part, PartKey
-from pytest_openclaw.values.prompts import MAIN
-from pytest_openclaw.values.requests import target_of
-from pytest_openclaw.values.rows import Repeat
+from pytest_openclaw.values.prompts import MAIN, Cell, Prompt
+from pytest_openclaw.values.requests import CellKey, Target, target_of
+from pytest_openclaw.values.rows import Record, Repeat
 from pytest_openclaw.values.run_files import RunEntry, TargetEntry
 from pytest_openclaw.values.settings import SUITE_LOOKS, Rule, Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
-
-    from pytest_openclaw.stats.tool_use import ToolUse
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.prompts import Cell, Prompt
-    from pytest_openclaw.values.requests import CellKey, Target
-    from pytest_openclaw.values.rows import Record
 
 MOST_FLAKY = 5
 ALIKE = "all repeats of each prompt are alike; only new prompts add evidence"

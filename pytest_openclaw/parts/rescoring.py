@@ -19,7 +19,9 @@ Example:
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pytest_openclaw import __version__
@@ -35,35 +37,31 @@ from pytest_openclaw.cli.result import (
 )
 from pytest_openclaw.conclusions.summary import to_json
 from pytest_openclaw.judging.judge import JUDGED, judge, tool_demand_of
+from pytest_openclaw.judging.registry import Registry
+from pytest_openclaw.openclaw.catalog import Catalogue
 from pytest_openclaw.reports.cells import verdict_of
 from pytest_openclaw.reports.terminal import render_terminal
 from pytest_openclaw.runs.directory import SURFACE
+from pytest_openclaw.runs.reading import StoredRow, StoredRun
 from pytest_openclaw.runs.rows import REPLY_FIELDS, clipped, judgment_fields
 from pytest_openclaw.runs.summaries import NewRow, NewRun, Plugins, write_run
 from pytest_openclaw.suites.cells import definition as definition_of
 from pytest_openclaw.suites.load import known_failure_of, load_suite
 from pytest_openclaw.suites.offered import catalogue_of, on_surface
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.redact import HIDDEN
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import counted, valid_value
+from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import ANSWER, THINKING, Reply, Timing, Turn
 from pytest_openclaw.values.requests import LISTED, target_of
-from pytest_openclaw.values.rows import call_of, to_row
+from pytest_openclaw.values.rows import Record, call_of, to_row
 from pytest_openclaw.values.run_files import target_entries
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_openclaw.judging.registry import Registry
-    from pytest_openclaw.openclaw.catalog import Catalogue
-    from pytest_openclaw.runs.reading import StoredRow, StoredRun
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.prompts import Prompt
-    from pytest_openclaw.values.rows import Record
 
 
 Rules = dict[tuple[str, str], "Prompt"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 from pytest_openclaw.conclusions.recommendation import RIGHT, shown_interval
 from pytest_openclaw.conclusions.summary import Group
@@ -18,6 +18,7 @@ from pytest_openclaw.stats.tool_use import (
     PROVEN_PROMPTS,
     TIER_FLOORS,
     Proof,
+    ToolUse,
     excludes_worse,
     fewest_more,
     proof_of,
@@ -25,10 +26,7 @@ from pytest_openclaw.stats.tool_use import (
 from pytest_openclaw.util.text import counted
 from pytest_openclaw.values.parts import Part, PartKey
 from pytest_openclaw.values.prompts import PromptEntry
-
-if TYPE_CHECKING:
-    from pytest_openclaw.stats.tool_use import ToolUse
-    from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.rows import Record
 
 ModelRole = Literal["heartbeat", "title", "utility", "decision", "image"]
 """OpenClaw's tasks for a model in addition to its main work, each with requests of its own shape."""

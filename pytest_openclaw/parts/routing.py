@@ -22,10 +22,11 @@ import json
 import re
 import shlex
 import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pytest_openclaw import __version__
@@ -37,24 +38,19 @@ from pytest_openclaw.cli.result import (
     terminal_width,
     write_over_ours,
 )
-from pytest_openclaw.conclusions.summary import best_of, headline
+from pytest_openclaw.conclusions.recommendation import Kind, Recommendation
+from pytest_openclaw.conclusions.summary import Best, Group, best_of, headline
 from pytest_openclaw.providers.address import Address
 from pytest_openclaw.reports.facts import ABLE, render_best
+from pytest_openclaw.runs.reading import StoredRun
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.stats.tool_use import PROVEN_PERCENT, PROVEN_PROMPTS
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import printable
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.settings import openclaw_providers
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from pytest_openclaw.conclusions.recommendation import Kind, Recommendation
-    from pytest_openclaw.conclusions.summary import Best, Group
-    from pytest_openclaw.runs.reading import StoredRun
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.requests import Target
-    from pytest_openclaw.values.rows import Record
 
 FILE = "openclaw.patch.json5"
 WIDTH = 100

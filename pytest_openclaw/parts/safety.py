@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import Annotated, Any, get_args
 
 from msgspec import Meta
 
-from pytest_openclaw.conclusions.recommendation import Point, Recommendation, Testimony, recommended
+from pytest_openclaw.conclusions.recommendation import Evidence, Point, Recommendation, Testimony, recommended
 from pytest_openclaw.conclusions.summary import Group
 from pytest_openclaw.reports.facts import Listing
 from pytest_openclaw.reports.numbers import render_interval, render_share
@@ -16,12 +16,7 @@ from pytest_openclaw.stats.intervals import Rate, has_passed, is_judged, rate_of
 from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.values.parts import Checked, Gate, Part, PartKey
 from pytest_openclaw.values.prompts import Probe
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pytest_openclaw.conclusions.recommendation import Evidence
-    from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.rows import Record
 
 MOST_NAMED = 6
 """Probes that a sentence names."""

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from pytest_openclaw.conclusions.recommendation import Point, Testimony
+from pytest_openclaw.conclusions.recommendation import Evidence, Point, Testimony
 from pytest_openclaw.conclusions.summary import Group
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.parts import Part, PartKey
 from pytest_openclaw.values.requests import OPENCLAW
+from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.run_files import reported
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
-    from pytest_openclaw.conclusions.recommendation import Evidence
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.rows import Record
 
 PROMPT_TOKENS = 10_000
 """The size of OpenClaw's first request: 2026.9.6 sends 36 KB to a local model, 3.5 to 4 bytes a token."""

@@ -6,16 +6,13 @@ import base64
 import ipaddress
 import re
 import ssl
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from pytest_openclaw.util.errors import TargetError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 OLLAMA_PORT = 11434
 _VERSION = re.compile(r"/v1(beta|alpha)?\Z")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pytest_openclaw.providers.repairs import Calls, Text, joined_values
@@ -18,12 +19,10 @@ from pytest_openclaw.providers.wire import MOST_ITEMS, load_object, settled
 from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.values.faults import WireError
 from pytest_openclaw.values.replies import ANSWER, THINKING, Reply, Timing, Usage, meaning_of
+from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Sequence
-
     from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.tool_calls import ToolCall
 
 Channel = Literal["text", "reasoning", "refusal"]
 CHANNELS: tuple[Channel, ...] = ("reasoning", "text", "refusal")

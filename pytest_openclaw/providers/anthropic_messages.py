@@ -5,25 +5,22 @@ Requests and events are as in https://platform.claude.com/docs/en/api/messages a
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pytest_openclaw.providers import wire
+from pytest_openclaw.providers.address import Address
+from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
+from pytest_openclaw.util.files import JsonObject
+from pytest_openclaw.values.faults import WireError
+from pytest_openclaw.values.replies import Image, Turn
+from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS
 from pytest_openclaw.values.tool_calls import ToolCall
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from pytest_openclaw.providers.address import Address
-    from pytest_openclaw.providers.answer import Answer
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.faults import WireError
-    from pytest_openclaw.values.replies import Image, Turn
-    from pytest_openclaw.values.requests import Request
 
 API_VERSION = "2023-06-01"
 _BEARER_ENV = "ANTHROPIC_AUTH_TOKEN"

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Collection, Mapping
+from typing import ClassVar
 
 from pytest_openclaw.providers import wire
+from pytest_openclaw.providers.answer import Answer, Channel
 from pytest_openclaw.providers.ollama_native import Ollama, entry_of, known_facts, sha256_of
 from pytest_openclaw.providers.server_errors import error_of_object
 from pytest_openclaw.providers.stream import Dialect
-from pytest_openclaw.values.replies import MALFORMED_CALL, UNEXPECTED_CALL, meaning_of
-from pytest_openclaw.values.requests import LISTED
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from pytest_openclaw.providers.answer import Answer, Channel
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.faults import WireError
-    from pytest_openclaw.values.replies import Image, Turn
-    from pytest_openclaw.values.requests import Request
-    from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.util.files import JsonObject
+from pytest_openclaw.values.faults import WireError
+from pytest_openclaw.values.replies import MALFORMED_CALL, UNEXPECTED_CALL, Image, Turn, meaning_of
+from pytest_openclaw.values.requests import LISTED, Request
+from pytest_openclaw.values.tool_calls import ToolCall
 
 # Only the first of these is read: some servers send the same thinking under two names.
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_text")

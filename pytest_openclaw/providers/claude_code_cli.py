@@ -14,9 +14,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_openclaw import __version__
@@ -30,23 +32,16 @@ from pytest_openclaw.providers.processes import Program, ProgramProvider, find_p
 from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.providers.wire import function_of
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import write_private
+from pytest_openclaw.util.files import JsonObject, write_private
 from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
-from pytest_openclaw.values.replies import Fault
-from pytest_openclaw.values.requests import in_new_conversation
-from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import Fault, Image, Reply
+from pytest_openclaw.values.requests import Request, in_new_conversation
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.protocols import ProviderSetup
-    from pytest_openclaw.values.replies import Image, Reply
-    from pytest_openclaw.values.requests import Request
-    from pytest_openclaw.values.tool_calls import Tool
     from pytest_openclaw.values.worlds import World
     from pytest_openclaw.worlds.playing import Playing
 

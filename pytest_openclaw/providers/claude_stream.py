@@ -15,27 +15,23 @@ and the error word of the assistant line, or else only in the CLI's English text
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.openclaw.recovery import at_last_step
 from pytest_openclaw.providers import wire
+from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.anthropic_messages import read_messages
 from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.server_errors import shortened
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import WireError
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
-    from pytest_openclaw.providers.answer import Answer
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.replies import EndedBy, Fault, Reply, Timing, Turn
-    from pytest_openclaw.values.tool_calls import Tool
+from pytest_openclaw.values.replies import EndedBy, Fault, Reply, Timing, Turn
+from pytest_openclaw.values.tool_calls import Tool
 
 #: the name of our server, and the CLI's prefix of our tools' names
 NAME = "openclaw"

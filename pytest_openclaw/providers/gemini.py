@@ -5,26 +5,23 @@ Requests and answers are as in https://ai.google.dev/api/generate-content.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 from urllib.parse import quote
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers import wire
+from pytest_openclaw.providers.address import Address
+from pytest_openclaw.providers.answer import Answer, Channel
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
+from pytest_openclaw.util.files import JsonObject
+from pytest_openclaw.values.faults import WireError
+from pytest_openclaw.values.replies import Turn
+from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.settings import THINKING_ROOM_TOKENS
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from pytest_openclaw.providers.address import Address
-    from pytest_openclaw.providers.answer import Answer, Channel
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.faults import WireError
-    from pytest_openclaw.values.replies import Turn
-    from pytest_openclaw.values.requests import Request
-    from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.tool_calls import ToolCall
 
 _VERSIONS = ("/v1beta", "/v1alpha")
 _COUNTS = {

@@ -15,6 +15,7 @@ import socket
 import ssl
 import time
 import zlib
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -26,16 +27,14 @@ import httpx2
 from pytest_openclaw.providers import stream
 from pytest_openclaw.providers.address import is_loopback
 from pytest_openclaw.providers.server_errors import error_in, error_of_body, retry_after_s, shortened
+from pytest_openclaw.providers.stream import AnswerBody, HttpCall
 from pytest_openclaw.providers.wire import load_object
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.replies import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-
-    from pytest_openclaw.providers.stream import AnswerBody, HttpCall
     from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.replies import Fault
 
 CONNECT_TIMEOUT_S = 30.0
 LONGEST_ERROR_BODY_BYTES = 1 << 18

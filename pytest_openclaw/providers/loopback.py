@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,8 +15,6 @@ import h11
 from pytest_openclaw.providers.wire import load_object
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
-
     from pytest_openclaw.util.files import JsonObject
 
 REQUEST_TIMEOUT_S = 30.0

@@ -7,24 +7,20 @@ optional: a server may answer none of them.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers import wire
 from pytest_openclaw.providers.address import Address, parse_ollama_host
+from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
-from pytest_openclaw.values.faults import CallFailed
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-    from pytest_openclaw.providers.answer import Answer
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.faults import WireError
-    from pytest_openclaw.values.protocols import ProviderSetup
-    from pytest_openclaw.values.requests import Request, ThinkingLevel
+from pytest_openclaw.util.files import JsonObject
+from pytest_openclaw.values.faults import CallFailed, WireError
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.requests import Request, ThinkingLevel
 
 QUERY_TIMEOUT_S = 2.0
 # OpenClaw's mapping of its levels. Many versions of Ollama reject the API's highest, `max`.

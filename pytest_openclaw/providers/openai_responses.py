@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from typing import ClassVar
 
 from pytest_openclaw.providers import wire
-from pytest_openclaw.providers.answer import CHANNELS
+from pytest_openclaw.providers.answer import CHANNELS, Answer, Channel
 from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.stream import Dialect
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.faults import WireError
+from pytest_openclaw.values.replies import Image
+from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import ToolCall
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Hashable, Iterator, Mapping
-
-    from pytest_openclaw.providers.answer import Answer, Channel
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.replies import Image
-    from pytest_openclaw.values.requests import Request
 
 _COUNTS = {
     "input_tokens": "input_tokens",

@@ -18,11 +18,12 @@ from __future__ import annotations
 import asyncio
 import json
 import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from pytest_openclaw.openclaw.dispatch import dispatch, is_forgotten, promoted_calls
 from pytest_openclaw.openclaw.recovery import at_last_step, is_broken, is_given_up
@@ -34,30 +35,23 @@ from pytest_openclaw.providers.loopback import Outgoing, listening
 from pytest_openclaw.providers.ollama_native import OllamaNative
 from pytest_openclaw.providers.openai_responses import OpenAIResponses
 from pytest_openclaw.providers.openclaw import call as openclaw
+from pytest_openclaw.providers.openclaw.call import Scratch
+from pytest_openclaw.providers.over_http import OverHttp
 from pytest_openclaw.providers.prices import summed
 from pytest_openclaw.providers.processes import Program, ProgramProvider
 from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.providers.stream import AnswerBody
 from pytest_openclaw.providers.wire import objects_in, text_in
 from pytest_openclaw.util.errors import OpenClawError, TargetError
-from pytest_openclaw.util.files import write_private
+from pytest_openclaw.util.files import JsonObject, write_private
 from pytest_openclaw.util.text import counted, valid_text
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
-from pytest_openclaw.values.replies import Fault
-from pytest_openclaw.values.requests import LISTED, in_new_conversation
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import EndedBy, Fault, Reply, Turn
+from pytest_openclaw.values.requests import LISTED, Request, in_new_conversation
+from pytest_openclaw.values.tool_calls import Tool
 from pytest_openclaw.values.worlds import World
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-
-    from pytest_openclaw.providers.openclaw.call import Scratch
-    from pytest_openclaw.providers.over_http import OverHttp
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.protocols import ProviderSetup
-    from pytest_openclaw.values.replies import EndedBy, Reply, Turn
-    from pytest_openclaw.values.requests import Request
-    from pytest_openclaw.values.tool_calls import Tool
 
 BASE_ENV = "OPENCLAW_AGENT_BASE_URL"
 KEY_ENV = "OPENCLAW_AGENT_API_KEY"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
@@ -14,18 +15,15 @@ from pytest_openclaw.providers.answer import Answer
 from pytest_openclaw.providers.stream import AnswerBody, Dialect, HttpCall
 from pytest_openclaw.providers.wire import objects_in, text_in, with_fields
 from pytest_openclaw.util.errors import TargetError
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.protocols import Provider, ProviderSetup
-from pytest_openclaw.values.replies import MALFORMED_CALL, Reply
+from pytest_openclaw.values.replies import MALFORMED_CALL, Fault, Reply
+from pytest_openclaw.values.requests import Request
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pytest_openclaw.providers.http import HttpClient
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.replies import Fault
-    from pytest_openclaw.values.requests import Request
 
 MODELS_TIMEOUT_S = 10.0
 MOST_MODELS = 1000

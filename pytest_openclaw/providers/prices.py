@@ -7,6 +7,7 @@ unknown without it.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -14,15 +15,11 @@ from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.providers.wire import most_tokens
-from pytest_openclaw.values.replies import Reply, Usage
-from pytest_openclaw.values.requests import label_fits
+from pytest_openclaw.values.replies import Fault, Reply, Timing, Usage
+from pytest_openclaw.values.requests import Request, Target, label_fits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
     from pytest_openclaw.values.protocols import Provider
-    from pytest_openclaw.values.replies import Fault, Timing
-    from pytest_openclaw.values.requests import Request, Target
     from pytest_openclaw.values.settings import OwnPrice, Settings
 
 _MILLION = 1_000_000

@@ -12,13 +12,14 @@ import signal
 import sys
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import ClassVar, cast
 
 from pytest_openclaw.providers import BUILTIN
-from pytest_openclaw.util.files import FOLDER_MODE
+from pytest_openclaw.util.files import FOLDER_MODE, JsonObject
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.protocols import Provider, ProviderSetup
@@ -26,10 +27,6 @@ from pytest_openclaw.values.protocols import Provider, ProviderSetup
 if sys.platform == "win32":
     import psutil
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from pytest_openclaw.util.files import JsonObject
 
 STDERR_TAIL_BYTES = 4096
 MOST_BYTES, MOST_LINE_BYTES = 64 << 20, 16 << 20

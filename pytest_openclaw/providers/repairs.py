@@ -7,6 +7,7 @@ start or with every piece; some number all calls 0, cut or repeat names, or send
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,6 @@ from pytest_openclaw.providers.wire import load_object
 from pytest_openclaw.values.tool_calls import ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
-
     from pytest_openclaw.util.files import JsonObject
 
 # A text with at least this number of different characters is not repeated by chance: "ha ha " has 3.

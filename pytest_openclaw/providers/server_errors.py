@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,6 @@ from pytest_openclaw.util.text import cut, masked
 from pytest_openclaw.values.faults import WireError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pytest_openclaw.util.files import JsonObject
 
 _LONGEST_TEXT = 300

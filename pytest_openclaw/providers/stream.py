@@ -13,21 +13,19 @@ from __future__ import annotations
 
 import codecs
 import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_openclaw.providers.server_errors import error_in, error_of_object, page_title, shortened
 from pytest_openclaw.providers.wire import load_object, load_objects
 from pytest_openclaw.values import faults
-from pytest_openclaw.values.faults import CallFailed
+from pytest_openclaw.values.faults import CallFailed, WireError
+from pytest_openclaw.values.replies import Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
-
     from pytest_openclaw.providers.answer import Answer
     from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.faults import WireError
-    from pytest_openclaw.values.replies import Fault
     from pytest_openclaw.values.requests import Request
 
 MOST_BYTES = 64 << 20

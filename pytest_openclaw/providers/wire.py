@@ -8,20 +8,18 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.util.typed import LARGEST
-from pytest_openclaw.values.tool_calls import ToolCall
+from pytest_openclaw.values.replies import Image, Turn
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
     from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.replies import Image, Turn
     from pytest_openclaw.values.requests import Request
-    from pytest_openclaw.values.tool_calls import Tool
 
 # The text of a chat template around messages and tools; the longest known templates have about 4 KB.
 TEMPLATE_BYTES = 4096

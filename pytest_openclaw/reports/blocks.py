@@ -5,6 +5,7 @@ A page chooses blocks and their order. `terminal.py`, `pages.py` (Markdown) and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,6 @@ from pytest_openclaw.reports.numbers import LONGEST_SENTENCE, one_line
 from pytest_openclaw.util.text import map_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pytest_openclaw.util.files import JsonObject
 
 

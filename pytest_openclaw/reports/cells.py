@@ -9,7 +9,8 @@ import json
 import re
 import textwrap
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pytest_openclaw.openclaw.dispatch import dispatch
 from pytest_openclaw.openclaw.thinking import split_thinking
@@ -28,16 +29,11 @@ from pytest_openclaw.reports.numbers import (
 )
 from pytest_openclaw.suites.cells import tools_sha256
 from pytest_openclaw.suites.offered import read_tools
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import LONGEST_PATTERN, first_few, printable
 from pytest_openclaw.values.requests import LISTED
-from pytest_openclaw.values.rows import call_of, to_row
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.rows import Record
-    from pytest_openclaw.values.tool_calls import Tool
+from pytest_openclaw.values.rows import Record, call_of, to_row
+from pytest_openclaw.values.tool_calls import Tool
 
 MOST_TURNS = 12
 LONGEST = {"prompt": 400, "user": 400, "reply": 1200}

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from pytest_openclaw.conclusions.summary import headline, leaked_in_words, most_frequent_miss
+from pytest_openclaw.conclusions.summary import (
+    Best,
+    Group,
+    Summary,
+    SummaryPart,
+    headline,
+    leaked_in_words,
+    most_frequent_miss,
+)
 from pytest_openclaw.reports.blocks import Section, SummaryFinding, Table, TargetAnswer
 from pytest_openclaw.reports.numbers import (
     DASH,
@@ -16,18 +25,12 @@ from pytest_openclaw.reports.numbers import (
     render_tier,
     render_usd,
 )
+from pytest_openclaw.stats.intervals import Interval
 from pytest_openclaw.stats.tool_use import OUTCOMES, TIER_NAMES
 from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.values.parts import called, parts
 from pytest_openclaw.values.requests import OPENCLAW
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from pytest_openclaw.conclusions.summary import Best, Group, Summary, SummaryPart
-    from pytest_openclaw.stats.intervals import Interval
-    from pytest_openclaw.values.tool_calls import ToolOutcome
-
+from pytest_openclaw.values.tool_calls import ToolOutcome
 
 CI = "95% CI"
 HEADERS = ("target", "passed", CI, "p50", "p95", "TTFT", "tok/s", "USD", "tier", "tools", CI)

@@ -6,6 +6,7 @@ import re
 import textwrap
 import tomllib
 import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -14,8 +15,6 @@ from typing import TYPE_CHECKING
 from pytest_openclaw.util.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from pytest_openclaw.stats.intervals import Interval
 
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-from pytest_openclaw.reports.blocks import Details, Section, Table, TargetAnswer
+from pytest_openclaw.conclusions.summary import Summary
+from pytest_openclaw.reports.blocks import Block, Details, Section, Table, TargetAnswer
 from pytest_openclaw.reports.facts import (
     RULINGS,
     answers,
@@ -22,12 +24,6 @@ from pytest_openclaw.reports.facts import (
     targets_table,
 )
 from pytest_openclaw.reports.numbers import DASH, LONGEST_SENTENCE, one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from pytest_openclaw.conclusions.summary import Summary
-    from pytest_openclaw.reports.blocks import Block
 
 MARKER = "<!-- pytest-openclaw -->"
 """The first line, by which a workflow finds the comment to update."""

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from pytest_openclaw.providers.prices import has_list
-from pytest_openclaw.reports.blocks import SummaryFinding
+from pytest_openclaw.conclusions.summary import Summary
+from pytest_openclaw.providers.prices import Prices, has_list
+from pytest_openclaw.reports.blocks import SummaryFinding, Table
 from pytest_openclaw.reports.facts import answers, findings, targets_table
 from pytest_openclaw.reports.numbers import WIDTH, columns, lines_of, one_line, padded
 from pytest_openclaw.util.files import install_command
 from pytest_openclaw.util.text import printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from pytest_openclaw.conclusions.summary import Summary
-    from pytest_openclaw.providers.prices import Prices
-    from pytest_openclaw.reports.blocks import Table
 
 LABEL_WIDTH = 18
 LEAST_NAME = 24

@@ -11,27 +11,21 @@ import platform
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
 from importlib import metadata
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import psutil
 
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import check_regular, is_there, locked, replacing
+from pytest_openclaw.util.files import JsonObject, check_regular, is_there, locked, replacing
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.text import valid_text, valid_value
-from pytest_openclaw.values.requests import LISTED
+from pytest_openclaw.values.requests import LISTED, Target
 from pytest_openclaw.values.run_files import AFTER, BEFORE
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.requests import Target
-
 
 RESULTS = "results.jsonl"
 SUMMARY = "summary.json"

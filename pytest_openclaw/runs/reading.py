@@ -7,27 +7,22 @@ fits into memory.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property, partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SURFACE, is_active
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import MOST_BYTES, is_there, load_object, open_file, parse_json
+from pytest_openclaw.util.files import MOST_BYTES, JsonObject, is_there, load_object, open_file, parse_json
 from pytest_openclaw.util.typed import shown
-from pytest_openclaw.values.requests import target_of
+from pytest_openclaw.values.requests import CellKey, PromptKey, Target, target_of
 from pytest_openclaw.values.rows import Record, from_row
 from pytest_openclaw.values.run_files import ConfigFile, InventoryFile, MeasuredRun, checked, load_document
 from pytest_openclaw.values.settings import CONFIG_VERSION, LAST
 from pytest_openclaw.values.tool_calls import Surface
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.requests import CellKey, PromptKey, Target
 
 # --- rows -----------------------------------------------------------------------------------------
 

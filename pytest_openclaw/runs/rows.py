@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from itertools import accumulate, chain, repeat
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.judging.judge import conclude, read, tool_demand_of
+from pytest_openclaw.judging.judge import Judgment, conclude, read, tool_demand_of
 from pytest_openclaw.openclaw.dispatch import dispatch, reaching
 from pytest_openclaw.suites.load import known_failure_of
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.text import MAX_NAME_BYTES, MAX_TEXT_BYTES, clip, cut_text, map_texts, valid_text
-from pytest_openclaw.values.faults import outcome_of
-from pytest_openclaw.values.prompts import LABELS
-from pytest_openclaw.values.replies import THINKING, Fault, Reply, Verdict
+from pytest_openclaw.values.faults import Outcome, outcome_of
+from pytest_openclaw.values.prompts import LABELS, Cell
+from pytest_openclaw.values.replies import THINKING, CallResult, Fault, Reply, Timing, Turn, Verdict
 from pytest_openclaw.values.rows import Record, to_row
+from pytest_openclaw.values.tool_calls import Problem, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pytest_openclaw.judging.judge import Judgment
     from pytest_openclaw.util.redact import Redactor
-    from pytest_openclaw.values.faults import Outcome
-    from pytest_openclaw.values.prompts import Cell
-    from pytest_openclaw.values.replies import CallResult, Timing, Turn
-    from pytest_openclaw.values.tool_calls import Problem, ToolCall
 
 
 # Fields of a row that have the same name in a prompt, a call result, a judgment and a reply.

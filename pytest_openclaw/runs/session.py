@@ -10,9 +10,10 @@ before.
 from __future__ import annotations
 
 from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_openclaw.asking.sending import collect_snapshot
 from pytest_openclaw.conclusions.summary import Budget, Summary, summarize_run
@@ -23,39 +24,30 @@ from pytest_openclaw.runs.directory import (
     INVENTORY,
     SUMMARY,
     SURFACE,
+    RunDirectory,
     collect_inventory,
     file_names,
     write_snapshot,
 )
-from pytest_openclaw.runs.reading import in_planned_order, repeats_of, without_texts
+from pytest_openclaw.runs.reading import StoredRow, StoredRun, in_planned_order, repeats_of, without_texts
 from pytest_openclaw.runs.summaries import Plugins, write_summary
 from pytest_openclaw.suites.cells import definitions
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.signals import epoch_ms, held_signals
 from pytest_openclaw.values.faults import BUDGET_SPENT
 from pytest_openclaw.values.parts import called, pace_of, parts
-from pytest_openclaw.values.prompts import prompt_rules
-from pytest_openclaw.values.requests import CellKey, target_of
-from pytest_openclaw.values.rows import to_row
+from pytest_openclaw.values.prompts import Cell, prompt_rules
+from pytest_openclaw.values.requests import CellKey, PromptKey, Target, target_of
+from pytest_openclaw.values.rows import LeftOut, Record, to_row
 from pytest_openclaw.values.run_files import AFTER, BEFORE, ConfigFile, MeasuredRun, checked, target_entries
 from pytest_openclaw.values.settings import (
     CONFIG_VERSION,
     PROVIDERS,
+    Settings,
     keys_to,
     setting_rules,
     settings_to_json,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-
-    from pytest_openclaw.runs.directory import RunDirectory
-    from pytest_openclaw.runs.reading import StoredRow, StoredRun
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.prompts import Cell
-    from pytest_openclaw.values.requests import PromptKey, Target
-    from pytest_openclaw.values.rows import LeftOut, Record
-    from pytest_openclaw.values.settings import Settings
-
 
 MAX_SHOWN = 10
 VIOLATION_WIDTH = 300

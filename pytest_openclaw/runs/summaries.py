@@ -13,12 +13,13 @@ import re
 import shutil
 import traceback
 from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_openclaw.conclusions.summary import Summary, SummaryPart, summarize_run, to_json
-from pytest_openclaw.reports.pages import BUILTIN
+from pytest_openclaw.reports.pages import BUILTIN, Report
 from pytest_openclaw.runs.directory import (
     CONFIG,
     INVENTORY,
@@ -29,25 +30,17 @@ from pytest_openclaw.runs.directory import (
     file_names,
     write_snapshot,
 )
-from pytest_openclaw.runs.reading import in_planned_order
+from pytest_openclaw.runs.reading import StoredRow, StoredRun, in_planned_order
 from pytest_openclaw.runs.rows import MAX_ROW_BYTES
-from pytest_openclaw.util.files import is_deeper, is_there
+from pytest_openclaw.util.files import JsonObject, is_deeper, is_there
 from pytest_openclaw.util.json_text import MAX_DEPTH, line_of
 from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.util.typed import converted
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.run_files import MeasuredRun, load_document
 from pytest_openclaw.values.settings import CONFIG_VERSION
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    from pytest_openclaw.reports.pages import Report
-    from pytest_openclaw.runs.reading import StoredRow, StoredRun
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.requests import Target
-    from pytest_openclaw.values.rows import Record
-    from pytest_openclaw.values.tool_calls import Surface
-
+from pytest_openclaw.values.tool_calls import Surface
 
 # --- additions of plugins ---------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ Also benchmarks in Python: the prompt of a mark, the fixture `reply`, and the te
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, NoReturn
@@ -12,27 +13,22 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 import pytest
 
 from pytest_openclaw.judging.judge import JudgedCell
+from pytest_openclaw.judging.registry import Registry
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.session.reporting import STRICT, passed_strictly
 from pytest_openclaw.suites.load import check_id, images_in, read_prompt, written_messages
 from pytest_openclaw.util.errors import AskerFailed, CellNotSent
 from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.faults import BUDGET_SPENT
-from pytest_openclaw.values.prompts import NOTE, Cell
-from pytest_openclaw.values.replies import Verdict
-from pytest_openclaw.values.rows import KeptVerdict, LeftOut, Record
+from pytest_openclaw.values.prompts import NOTE, Cell, Prompt
+from pytest_openclaw.values.replies import CallResult, Reply, Verdict
+from pytest_openclaw.values.requests import CellKey
+from pytest_openclaw.values.rows import KeptVerdict, LeftOut, Payload, Record
+from pytest_openclaw.values.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.runs.session import EarlierVerdict
     from pytest_openclaw.util.redact import Redactor
-    from pytest_openclaw.values.prompts import Prompt
-    from pytest_openclaw.values.replies import CallResult, Reply
-    from pytest_openclaw.values.requests import CellKey
-    from pytest_openclaw.values.rows import Payload
-    from pytest_openclaw.values.settings import Settings
 
 
 class Missed(pytest.fail.Exception, AssertionError):  # type: ignore[name-defined,misc]  # no type to mypy

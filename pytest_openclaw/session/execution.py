@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from pytest_openclaw import options
 from pytest_openclaw.asking.asker import PlannedCell
+from pytest_openclaw.judging.registry import Registry
 from pytest_openclaw.openclaw.catalog import read_catalogue
-from pytest_openclaw.session.cells import CellRun, Missed, add_cell, cell_of, prompt_of, run_of
+from pytest_openclaw.session.cells import CellParts, CellRun, Missed, add_cell, cell_of, prompt_of, run_of
 from pytest_openclaw.session.registries import validator_registry
 from pytest_openclaw.session.reporting import cell_properties, clean_report, clean_warning, defer
 from pytest_openclaw.suites.cells import (
@@ -31,24 +34,16 @@ from pytest_openclaw.suites.cells import (
 from pytest_openclaw.suites.load import known_failure_of, load_suite
 from pytest_openclaw.util.errors import SuiteError
 from pytest_openclaw.util.text import closest, printable
-from pytest_openclaw.values.parts import pace_of
+from pytest_openclaw.values.parts import Pacing, pace_of
+from pytest_openclaw.values.prompts import Cell, Prompt, Suite
+from pytest_openclaw.values.protocols import Provider
+from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.rows import PAYLOAD
-from pytest_openclaw.values.settings import parse_shard
+from pytest_openclaw.values.settings import Shard, parse_shard
 from pytest_openclaw.worlds import python
 
 if TYPE_CHECKING:
     import warnings
-    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from pytest_openclaw.judging.registry import Registry
-    from pytest_openclaw.session.cells import CellParts
-    from pytest_openclaw.values.parts import Pacing
-    from pytest_openclaw.values.prompts import Cell, Prompt, Suite
-    from pytest_openclaw.values.protocols import Provider
-    from pytest_openclaw.values.requests import CellKey
-    from pytest_openclaw.values.settings import Shard
 
 
 @dataclass(frozen=True, kw_only=True)

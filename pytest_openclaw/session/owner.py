@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from contextlib import ExitStack, nullcontext
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pytest_openclaw.asking.asker import Asker
 from pytest_openclaw.judging.judge import JudgedCell
 from pytest_openclaw.providers.prices import Prices
 from pytest_openclaw.reports.numbers import one_line
 from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.session.cells import CellParts, JudgedElsewhere
-from pytest_openclaw.session.execution import ProcessRole, Runner, hint_on_suites
+from pytest_openclaw.session.execution import Collected, ProcessRole, Runner, hint_on_suites
 from pytest_openclaw.session.registries import describe, plugins_of
 from pytest_openclaw.session.reporting import (
     RepeatThreshold,
@@ -29,26 +32,19 @@ from pytest_openclaw.session.reporting import (
 )
 from pytest_openclaw.session.showing import EndSection, Live, resume_command
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.signals import interrupted_by_signals, session_ends
 from pytest_openclaw.util.text import counted, first_few
-from pytest_openclaw.values.rows import PAYLOAD, KeptVerdict, LeftOut, Record
+from pytest_openclaw.values.prompts import Cell
+from pytest_openclaw.values.protocols import Provider
+from pytest_openclaw.values.replies import CallResult
+from pytest_openclaw.values.requests import CellKey, Target
+from pytest_openclaw.values.rows import PAYLOAD, KeptVerdict, LeftOut, Payload, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from pytest_openclaw.asking.asker import Asker
     from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.reports.blocks import SummaryFinding
     from pytest_openclaw.runs.session import Plan, ResumedRun, RunSession
-    from pytest_openclaw.session.execution import Collected
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.prompts import Cell
-    from pytest_openclaw.values.protocols import Provider
-    from pytest_openclaw.values.replies import CallResult
-    from pytest_openclaw.values.requests import CellKey, Target
-    from pytest_openclaw.values.rows import Payload
 
 MOST_NAMED = 4
 """Targets that the header names."""

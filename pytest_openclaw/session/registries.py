@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,17 +13,15 @@ import pytest
 
 from pytest_openclaw.providers import Builtin
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.values.protocols import Provider, ProviderSetup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pluggy
 
     from pytest_openclaw.judging.registry import Registry
     from pytest_openclaw.reports.pages import Report
     from pytest_openclaw.runs.summaries import PluginHook, Plugins
-    from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.settings import Settings
 
 T = TypeVar("T")

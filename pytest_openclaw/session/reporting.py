@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,16 +15,15 @@ from pytest_openclaw.reports.numbers import one_line
 from pytest_openclaw.suites.load import pass_text
 from pytest_openclaw.util.text import map_texts, printable
 from pytest_openclaw.values.parts import called
+from pytest_openclaw.values.prompts import Cell
 from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.settings import Settings
 
 if TYPE_CHECKING:
     import warnings
-    from collections.abc import Iterator, Mapping
 
     from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.util.redact import Redactor
-    from pytest_openclaw.values.prompts import Cell
-    from pytest_openclaw.values.settings import Settings
 
 
 # --- text from tests and models ---------------------------------------------------------------------

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import pytest
 
@@ -34,9 +35,6 @@ from pytest_openclaw.values.settings import (
     Settings,
 )
 from pytest_openclaw.values.tool_calls import SUBSTITUTE
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
 
 T = TypeVar("T")
 

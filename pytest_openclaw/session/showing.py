@@ -14,7 +14,9 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -23,18 +25,14 @@ import pytest
 from pytest_openclaw.reports.numbers import lines_of, one_line, render_duration
 from pytest_openclaw.session.reporting import MISSED, render_annotations
 from pytest_openclaw.util.text import counted, in_order, printable
-from pytest_openclaw.values.rows import KeptVerdict, Record
+from pytest_openclaw.values.prompts import Cell
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import KeptVerdict, LeftOut, Payload, Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
     from pytest_openclaw.asking.asker import Asker
     from pytest_openclaw.conclusions.summary import Summary
     from pytest_openclaw.reports.blocks import SummaryFinding
-    from pytest_openclaw.values.prompts import Cell
-    from pytest_openclaw.values.requests import Target
-    from pytest_openclaw.values.rows import LeftOut, Payload
 
 
 # --- failed cells in pytest's last lines ----------------------------------------------------------

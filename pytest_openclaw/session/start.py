@@ -6,8 +6,10 @@ import asyncio
 import json
 import os
 import sys
+from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psutil
@@ -20,6 +22,7 @@ from pytest_openclaw.options import SUITE_NAME, named_benchmarks, options_given,
 from pytest_openclaw.providers.prices import Prices, has_list
 from pytest_openclaw.session import registries
 from pytest_openclaw.session.cells import CellParts
+from pytest_openclaw.session.registries import Classes
 from pytest_openclaw.session.settings import load_settings
 from pytest_openclaw.suites.cells import expand, is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
@@ -27,20 +30,14 @@ from pytest_openclaw.util.files import install_command
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import counted, printable
 from pytest_openclaw.values.parts import called, parts
-from pytest_openclaw.values.requests import LISTED
+from pytest_openclaw.values.protocols import Provider
+from pytest_openclaw.values.requests import LISTED, Target
 from pytest_openclaw.values.settings import INSTALLED, SAMPLING, Concurrency, Settings
-from pytest_openclaw.values.tool_calls import SUBSTITUTE
+from pytest_openclaw.values.tool_calls import SUBSTITUTE, Surface
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-    from pathlib import Path
-
     from pytest_openclaw.runs.session import ResumedRun
     from pytest_openclaw.session.owner import Owner
-    from pytest_openclaw.session.registries import Classes
-    from pytest_openclaw.values.protocols import Provider
-    from pytest_openclaw.values.requests import Target
-    from pytest_openclaw.values.tool_calls import Surface
 
 _LISTING = ("collectonly", "showfixtures", "show_fixtures_per_test", "cacheshow", "setuponly", "setupplan")
 """Options of pytest with which a session runs no tests."""

@@ -11,6 +11,7 @@ import io
 import pickle
 import queue
 import traceback
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,27 +19,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_openclaw.session.cells import JudgedElsewhere
+from pytest_openclaw.session.cells import CellParts, JudgedElsewhere
 from pytest_openclaw.session.execution import Collected, Runner
-from pytest_openclaw.session.owner import Owner
+from pytest_openclaw.session.owner import Owner, Start
 from pytest_openclaw.util.errors import AskerFailed, OpenClawError
+from pytest_openclaw.values.prompts import Cell
+from pytest_openclaw.values.protocols import Provider
+from pytest_openclaw.values.replies import CallResult
+from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.rows import PAYLOAD, Record, payload_from_text, payload_to_text
+from pytest_openclaw.values.settings import Settings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
     from concurrent.futures import Future
 
     from xdist.scheduler import Scheduling
     from xdist.workermanage import WorkerController
 
     from pytest_openclaw.runs.session import EarlierVerdict
-    from pytest_openclaw.session.cells import CellParts
-    from pytest_openclaw.session.owner import Start
-    from pytest_openclaw.values.prompts import Cell
-    from pytest_openclaw.values.protocols import Provider
-    from pytest_openclaw.values.replies import CallResult
-    from pytest_openclaw.values.requests import CellKey
-    from pytest_openclaw.values.settings import Settings
 
 INPUT = "openclaw"
 CHANNEL = "openclaw_channel"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, exp, floor, gcd, inf, lgamma, log, sqrt
@@ -9,8 +10,6 @@ from statistics import NormalDist, fmean
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
     from pytest_openclaw.values.requests import PromptKey
     from pytest_openclaw.values.rows import Record
 

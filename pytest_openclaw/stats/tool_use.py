@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from pytest_openclaw.stats.intervals import (
     Z_95,
+    Cluster,
     Interval,
     Rate,
     cluster_interval,
@@ -36,7 +37,6 @@ from pytest_openclaw.values.settings import SUITE_LOOKS
 from pytest_openclaw.values.tool_calls import ToolOutcome
 
 if TYPE_CHECKING:
-    from pytest_openclaw.stats.intervals import Cluster
     from pytest_openclaw.values.rows import Record
 
 

@@ -14,17 +14,14 @@ import os
 import stat
 import sys
 import time
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, Any, BinaryIO, cast
 
 import msgspec
 
 from pytest_openclaw.util.errors import OpenClawError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import BinaryIO
 
 JsonObject = dict[str, Any]
 

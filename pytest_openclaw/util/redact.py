@@ -12,17 +12,15 @@ import json
 import logging
 import re
 import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote, quote_plus, unquote
 
 from pytest_openclaw.util.text import map_texts, masking
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 HIDDEN = "[secret]"
 # Shorter texts are not keys: replacing "ollama" everywhere would spoil every row of a local server.

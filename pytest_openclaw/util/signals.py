@@ -9,13 +9,10 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
-
+from types import FrameType
+from typing import Any
 
 ENDING_S = 30.0
 """The time in which further signals are ignored, so that a second Ctrl-C loses no summary."""

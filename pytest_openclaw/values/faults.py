@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.signals import how_it_ended, was_ended_from_outside
@@ -24,13 +25,9 @@ from pytest_openclaw.values.replies import (
     FaultScope,
     PytestOutcome,
     Reply,
+    Timing,
     Verdict,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from pytest_openclaw.values.replies import Timing
 
 NO_IMAGES, NO_TOOLS = "no_image_input", "no_tools"
 FAILURE_TYPES: Mapping[str, str] = {

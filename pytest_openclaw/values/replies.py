@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from base64 import b64encode
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import resources
@@ -13,8 +14,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 from pytest_openclaw.util.signals import epoch_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pytest_openclaw.util.files import JsonObject
     from pytest_openclaw.values.tool_calls import Dispatched, ToolCall
     from pytest_openclaw.values.worlds import WorldState

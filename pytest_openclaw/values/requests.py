@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from pytest_openclaw.values.replies import Turn
+from pytest_openclaw.values.replies import Image, Turn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from pytest_openclaw.values.replies import Image
     from pytest_openclaw.values.tool_calls import Tool
     from pytest_openclaw.values.worlds import World
 

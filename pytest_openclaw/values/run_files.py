@@ -6,14 +6,16 @@ The published schemas in `schemas/` are generated from them by `python -m tests.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from importlib import resources
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, TypeVar, cast, get_type_hints
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict, TypeVar, cast, get_type_hints
 
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import DEEPEST, is_deeper, load_object
+from pytest_openclaw.util.files import DEEPEST, JsonObject, is_deeper, load_object
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.text import cut, valid_text, valid_value
 from pytest_openclaw.util.typed import LARGEST, Amount, Count, PositiveAmount, converted
@@ -23,12 +25,6 @@ from pytest_openclaw.values.requests import SurfaceName, Target, ThinkingLevel
 from pytest_openclaw.values.rows import Record, Repeat
 from pytest_openclaw.values.settings import Concurrency, Temperature
 from pytest_openclaw.values.tool_calls import SurfaceSource
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from pathlib import Path
-
-    from pytest_openclaw.util.files import JsonObject
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ a rule has the last rule of its table. `prompt_rules` in `values/prompts.py` has
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -21,8 +21,6 @@ from pytest_openclaw.values.requests import Target, ThinkingLevel
 from pytest_openclaw.values.tool_calls import SUBSTITUTE, Surface, surface_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
     from pytest_openclaw.util.files import JsonObject
 
 

@@ -6,6 +6,7 @@ import posixpath
 import re
 import shlex
 import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
@@ -20,8 +21,6 @@ from pytest_openclaw.util.bounded import searches
 from pytest_openclaw.worlds.workspace import is_inside, normal_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
     from pytest_openclaw.values.worlds import Words
 
 DEEPEST = 5

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_openclaw.openclaw.catalog import CALL, signature
 from pytest_openclaw.openclaw.dispatch import (
@@ -26,9 +27,10 @@ from pytest_openclaw.openclaw.dispatch import (
 from pytest_openclaw.openclaw.recovery import MESSAGE, SENDS
 from pytest_openclaw.util.bounded import within_steps
 from pytest_openclaw.util.text import valid_text, valid_value
+from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
-from pytest_openclaw.values.tool_calls import OwnTool
-from pytest_openclaw.values.worlds import WorldState
+from pytest_openclaw.values.tool_calls import Dispatched, OwnTool, Tool, ToolCall
+from pytest_openclaw.values.worlds import Failure, ScriptedAnswer, World, WorldState
 from pytest_openclaw.worlds import tools as world_tools
 from pytest_openclaw.worlds.shell import Exec, TimedOutError
 from pytest_openclaw.worlds.tools import rank, wrap_external
@@ -43,13 +45,6 @@ from pytest_openclaw.worlds.workspace import (
     text_of,
     whole_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from pytest_openclaw.values.replies import Reply
-    from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolCall
-    from pytest_openclaw.values.worlds import Failure, ScriptedAnswer, World
 
 MOST_CALLS = 300
 """The most calls of a turn that are answered."""

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -28,8 +29,6 @@ from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import cache_folder, install_command, locked, packaged_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
-
     from wasmtime import Caller, Engine, Module
 
 PROGRAMS = ("python", "python3", "python3.12")

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,13 +27,10 @@ from pytest_openclaw.util.bounded import fullmatches
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.worlds.commands import named_programs
 from pytest_openclaw.worlds.python import watching
-from pytest_openclaw.worlds.workspace import ToolError, checked_path, normal_path, text_of
+from pytest_openclaw.worlds.workspace import ToolError, Workspace, checked_path, normal_path, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-
     from pytest_openclaw.values.worlds import ScriptedCommand, Words, World
-    from pytest_openclaw.worlds.workspace import Workspace
 
 #: seconds of CPU time for a command, which a busy machine does not change
 RUN_S = 10.0

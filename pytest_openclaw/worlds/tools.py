@@ -8,16 +8,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.worlds.workspace import (
     ToolError,
+    Workspace,
     absolute,
     checked_path,
     inside,
@@ -26,12 +27,6 @@ from pytest_openclaw.worlds.workspace import (
     text_of,
     whole_of,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_openclaw.worlds.workspace import Workspace
-
 
 MOST_ENTRIES = 500
 

@@ -10,11 +10,10 @@ import json
 import math
 import posixpath
 import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
     from pytest_openclaw.values.tool_calls import Dispatched
 
 

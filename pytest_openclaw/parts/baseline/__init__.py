@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -43,25 +43,21 @@ from pytest_openclaw.reports.facts import CHANGES
 from pytest_openclaw.reports.numbers import WIDTH, one_line, shorten, words
 from pytest_openclaw.reports.terminal import finding_lines
 from pytest_openclaw.runs.directory import is_active
-from pytest_openclaw.runs.reading import is_run, load_run, runs_by_age
+from pytest_openclaw.runs.reading import StoredRun, is_run, load_run, runs_by_age
 from pytest_openclaw.stats.intervals import LEVEL
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.values.parts import Gate, Part, PartKey
 from pytest_openclaw.values.prompts import prompt_rules
-from pytest_openclaw.values.requests import LISTED
-from pytest_openclaw.values.run_files import RunEntry, served_in
+from pytest_openclaw.values.requests import LISTED, PromptKey, Target
+from pytest_openclaw.values.run_files import MeasuredRun, RunEntry, served_in
 from pytest_openclaw.values.settings import IDENTITY, LAST, PROVIDERS, Rule, Settings, keys_to, setting_rules
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Collection, Iterator, Sequence
 
     from pytest_openclaw.parts.baseline.comparison import Comparison, Reason, VerdictChange
-    from pytest_openclaw.runs.reading import StoredRun
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.requests import PromptKey, Target
-    from pytest_openclaw.values.run_files import MeasuredRun
 
 ACROSS = ("prompt", "validator", "serving", "settings", "surface")
 """Differences between two runs in spite of which cells can be compared."""

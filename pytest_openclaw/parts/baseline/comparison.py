@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from math import exp, log
 from statistics import fmean, median
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from pytest_openclaw.stats.intervals import (
     Difference,
@@ -25,12 +25,9 @@ from pytest_openclaw.stats.intervals import (
     sign_flip,
 )
 from pytest_openclaw.stats.tool_use import OUTCOMES
+from pytest_openclaw.values.requests import PromptKey, Target
+from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.tool_calls import ToolOutcome
-
-if TYPE_CHECKING:
-    from pytest_openclaw.values.requests import PromptKey, Target
-    from pytest_openclaw.values.rows import Record
-
 
 # --- significance -----------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import sys
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,19 +24,17 @@ from pytest_openclaw.providers.processes import Program, run
 from pytest_openclaw.providers.wire import object_in, objects_in, text_in
 from pytest_openclaw.suites.load import parse_suite, written_messages
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import is_there, replacing
+from pytest_openclaw.util.files import JsonObject, is_there, replacing
 from pytest_openclaw.util.json_text import find_json
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import counted, printable, shortened
+from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.protocols import ProviderSetup
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Sequence
 
     from pytest_openclaw.runs.reading import StoredRun
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.prompts import Prompt
 
 PATIENCE_S = 300
 SESSIONS = """List, export or turn into a suite the sessions of the installed OpenClaw.

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from pytest_openclaw.conclusions.summary import AddedTable, SummaryPart
 from pytest_openclaw.stats.intervals import Cluster, cluster_interval, total_of
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.rows import Record
 
 _INTRO = (
     "Agreement with the recorded model, which may be wrong; it is in no tier. The 95 % intervals take "

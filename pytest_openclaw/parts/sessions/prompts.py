@@ -11,19 +11,21 @@ import json
 import os
 import re
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from itertools import groupby
+from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import msgspec
 import pytest
 from msgspec import Struct, to_builtins
 
-from pytest_openclaw.openclaw.catalog import DIRECT, load_catalogue
+from pytest_openclaw.openclaw.catalog import DIRECT, Catalogue, load_catalogue
 from pytest_openclaw.openclaw.dispatch import read_json
 from pytest_openclaw.parts.sessions.rules import (
     WORDS,
@@ -36,22 +38,13 @@ from pytest_openclaw.parts.sessions.rules import (
 )
 from pytest_openclaw.suites.offered import of_catalogue, read_tools
 from pytest_openclaw.util.errors import OpenClawError, SuiteError
-from pytest_openclaw.util.files import is_there
+from pytest_openclaw.util.files import JsonObject, is_there
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import counted
-from pytest_openclaw.values.prompts import Prompt, Suite
+from pytest_openclaw.values.prompts import Cell, Prompt, Suite
+from pytest_openclaw.values.protocols import Provider
 from pytest_openclaw.values.replies import Turn
-from pytest_openclaw.values.tool_calls import ToolCall
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_openclaw.openclaw.catalog import Catalogue
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.prompts import Cell
-    from pytest_openclaw.values.protocols import Provider
-    from pytest_openclaw.values.tool_calls import Tool
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 MANIFEST, SCHEMA, VERSION = "manifest.json", "openclaw-trajectory", 1
 NO_RESULT, _FLAW = "(the record has no result of this call)", "a message is cut in the record"

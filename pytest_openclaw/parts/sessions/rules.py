@@ -12,12 +12,12 @@ import re
 import shlex
 import tomllib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from math import inf
 from posixpath import normpath
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 
@@ -29,18 +29,12 @@ from pytest_openclaw.openclaw.thinking import split_thinking
 from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.json_text import identity, to_text
 from pytest_openclaw.util.text import counted, printable, shortened
-from pytest_openclaw.values.replies import MALFORMED_CALL, Verdict
-from pytest_openclaw.values.tool_calls import Problem
+from pytest_openclaw.values.replies import MALFORMED_CALL, Reply, Verdict
+from pytest_openclaw.values.tool_calls import Dispatched, Problem, Tool, ToolCall
 from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.commands import read_shell, tables
 from pytest_openclaw.worlds.playing import Playing, answered_calls
 from pytest_openclaw.worlds.workspace import normal_path, paths_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from pytest_openclaw.values.replies import Reply
-    from pytest_openclaw.values.tool_calls import Dispatched, Tool, ToolCall
 
 WORDS = tomllib.loads(resources.files(__package__).joinpath("words.toml").read_text("utf-8"))
 Calls = Sequence[Mapping[str, Any]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -12,8 +13,6 @@ import pytest
 from pytest_openclaw import options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from pytest_openclaw.conclusions.summary import SummaryPart
     from pytest_openclaw.values.prompts import Suite
     from pytest_openclaw.values.rows import Record

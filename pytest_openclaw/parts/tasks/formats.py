@@ -12,12 +12,13 @@ import ast
 import re
 import sysconfig
 import tomllib
+from collections.abc import Iterable, Sequence
 from functools import partial
 from importlib import metadata
 from itertools import takewhile
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from msgspec import Meta, Struct
@@ -26,14 +27,10 @@ from pytest_openclaw.parts.tasks.grading import Grader, Score, mean_score, numbe
 from pytest_openclaw.parts.tasks.task import Task, functions_with, imported, imported_words
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.util.typed import Amount, Count, Filled, converted, shown
+from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import NEW
 from pytest_openclaw.worlds import python, shell
 from pytest_openclaw.worlds.workspace import ROOT, is_inside, normal_path
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_openclaw.values.replies import Reply
 
 Seconds = Annotated[float, Meta(gt=0)]
 

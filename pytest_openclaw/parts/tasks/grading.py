@@ -10,24 +10,21 @@ import builtins
 import json
 import math
 import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from symtable import symtable
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from pytest_openclaw.parts.tasks import machine
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import MAX_TEXT_BYTES, cut, listed, valid_text
 from pytest_openclaw.values.replies import Reply, Verdict
 from pytest_openclaw.values.requests import in_new_conversation
 from pytest_openclaw.worlds import shell
 from pytest_openclaw.worlds.workspace import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-
-    from pytest_openclaw.util.files import JsonObject
 
 GRADE_S = 60.0
 SCRIPT = "script.py"

@@ -14,11 +14,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from shutil import which
-from typing import TYPE_CHECKING
 
 import psutil
 
@@ -26,9 +26,6 @@ from pytest_openclaw.util.text import file_bytes
 from pytest_openclaw.worlds.python import GRADER
 from pytest_openclaw.worlds.shell import Ran
 from pytest_openclaw.worlds.workspace import ROOT, absolute, is_inside
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 MOST_RESULT_BYTES, MOST_PROCESSES = 4 << 20, 256
 _TICK_S = 0.05

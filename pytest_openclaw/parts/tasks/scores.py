@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_openclaw.conclusions.summary import AddedTable, SummaryPart
 from pytest_openclaw.stats.intervals import mean_difference_95
 from pytest_openclaw.util.text import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.rows import Record
 
 _INTRO = (
     "Mean scores, 0 to 1, with their 95 % intervals over tasks, as if two more had been asked: one with the "

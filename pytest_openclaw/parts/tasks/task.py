@@ -10,10 +10,11 @@ import ast
 import json
 import re
 import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from pathlib import Path, PurePosixPath
+from typing import Any
 
 from pytest_openclaw.openclaw.dispatch import BRIDGE
 from pytest_openclaw.parts.tasks import machine
@@ -25,15 +26,10 @@ from pytest_openclaw.util.text import counted, listed
 from pytest_openclaw.values.prompts import Prompt, Suite
 from pytest_openclaw.values.protocols import Provider
 from pytest_openclaw.values.replies import Reply
+from pytest_openclaw.values.requests import Request
 from pytest_openclaw.values.tool_calls import ToolCall
 from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.workspace import ROOT
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_openclaw.values.requests import Request
 
 STEPS, OUTPUT_TOKENS = 30, 2048  # the suites limit the time only
 TOOLS, OPTIONAL = "direct", ("sessions_yield", *BRIDGE)  # OpenClaw's default

@@ -13,12 +13,13 @@ import os
 import re
 import signal
 import sys
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pytest_openclaw.providers.address import Address, parse_address
 from pytest_openclaw.providers.chat_completions import OllamaOpenAI
@@ -26,20 +27,14 @@ from pytest_openclaw.providers.llama_cpp.server import READY
 from pytest_openclaw.providers.processes import Program, Running, start
 from pytest_openclaw.providers.wire import load_object
 from pytest_openclaw.util.errors import EngineError, TargetError
-from pytest_openclaw.util.files import install_command, packaged_file
+from pytest_openclaw.util.files import JsonObject, install_command, packaged_file
 from pytest_openclaw.util.signals import how_it_ended
 from pytest_openclaw.util.text import cut
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import CallFailed
-from pytest_openclaw.values.requests import OPENCLAW
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
-
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.protocols import ProviderSetup
-    from pytest_openclaw.values.replies import Reply
-    from pytest_openclaw.values.requests import Request
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import Reply
+from pytest_openclaw.values.requests import OPENCLAW, Request
 
 EMBEDDED_MODEL = "smollm2:135m"
 EMBEDDED_TRAINED_TOKENS = 8192

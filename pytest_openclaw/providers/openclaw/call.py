@@ -24,21 +24,24 @@ import shlex
 import sys
 import tempfile
 import threading
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from importlib import resources
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from pytest_openclaw.openclaw.catalog import load_catalogue
 from pytest_openclaw.openclaw.dispatch import BRIDGE, LOOKUPS
 from pytest_openclaw.providers.processes import find_program, new_folders
 from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.providers.wire import function_of, object_in, objects_in, text_in
-from pytest_openclaw.util.files import write_private
+from pytest_openclaw.util.files import JsonObject, write_private
 from pytest_openclaw.util.text import file_bytes, valid_text, valid_value
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.faults import WireError
-from pytest_openclaw.values.replies import Reply
-from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS, LISTED
+from pytest_openclaw.values.protocols import ProviderSetup
+from pytest_openclaw.values.replies import Fault, Reply
+from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS, LISTED, Request
+from pytest_openclaw.values.tool_calls import Tool, ToolCall
 from pytest_openclaw.values.worlds import World, WorldState
 from pytest_openclaw.worlds.shell import Exec, Ran, TimedOutError
 from pytest_openclaw.worlds.tools import is_note
@@ -50,16 +53,6 @@ from pytest_openclaw.worlds.workspace import (
     is_inside,
     normal_path,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from pathlib import Path
-
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.protocols import ProviderSetup
-    from pytest_openclaw.values.replies import Fault
-    from pytest_openclaw.values.requests import Request
-    from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 COMMAND_ENV = "OPENCLAW_AGENT_COMMAND"
 #: tools that OpenClaw executes within the workspace, under `tools.fs.workspaceOnly`

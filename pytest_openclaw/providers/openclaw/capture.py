@@ -14,15 +14,17 @@ import os
 import re
 import socket
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from pytest_openclaw.openclaw.catalog import DIRECT, read_catalogue
+from pytest_openclaw.openclaw.catalog import DIRECT, Catalogue, read_catalogue
 from pytest_openclaw.providers.loopback import Outgoing, listening
 from pytest_openclaw.providers.openclaw.call import (
+    Scratch,
     environment,
     find_command,
     find_envelope,
@@ -34,17 +36,10 @@ from pytest_openclaw.providers.processes import Program, Running, run
 from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.providers.wire import object_in, objects_in, text_in
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import FOLDER_MODE, cache_folder, write_private
+from pytest_openclaw.util.files import FOLDER_MODE, JsonObject, cache_folder, write_private
 from pytest_openclaw.util.signals import how_it_ended
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.tool_calls import Tool
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from pytest_openclaw.openclaw.catalog import Catalogue
-    from pytest_openclaw.providers.openclaw.call import Scratch
-    from pytest_openclaw.util.files import JsonObject
 
 # A start takes 0.5 to 10 s, depending on the machine and its load.
 PATIENCE_S = 180.0

@@ -7,11 +7,13 @@ import hashlib
 import html
 import json
 import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pytest_openclaw.conclusions.summary import Summary
 from pytest_openclaw.reports.blocks import Details, Section, section_data
 from pytest_openclaw.reports.cells import (
     as_text,
@@ -26,16 +28,11 @@ from pytest_openclaw.reports.cells import (
 )
 from pytest_openclaw.reports.facts import answers, findings, ruling_of, sections_of, targets_table
 from pytest_openclaw.reports.numbers import one_line, render_duration, render_time
+from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import counted, first_few, valid_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from pytest_openclaw.conclusions.summary import Summary
-    from pytest_openclaw.util.files import JsonObject
-    from pytest_openclaw.values.requests import Target
-    from pytest_openclaw.values.rows import Record
-    from pytest_openclaw.values.tool_calls import Tool
+from pytest_openclaw.values.requests import Target
+from pytest_openclaw.values.rows import Record
+from pytest_openclaw.values.tool_calls import Tool
 
 FIRST_WORDS = '<!doctype html>\n<html lang="en" data-made-by="pytest-openclaw">'
 
