@@ -172,6 +172,24 @@ def test_kill_9_of_the_session(folder, mode, hanging):
     continues(folder, kept, *mode)
 
 
+@pytest.mark.nightly
+def test_kill_9_of_a_resumed_session(folder):
+    """A run may be killed, resumed, and killed again, any number of times."""
+    kept = []
+    for hanging in ("2", "5"):
+        (folder / "hang.txt").write_text(f"a say {hanging}")
+        words = ["--openclaw-resume=r"] if kept else ["--openclaw-run-id=r", MODELS]
+        with started(folder, *words) as process:
+            assert wait_until(lambda n=hanging: is_asked(folder, f"a say {n}"))
+            assert wait_until(lambda n=hanging: len(rows(folder)) >= int(n) - 1)
+            process.kill()
+        assert rows(folder)[: len(kept)] == kept
+        kept = rows(folder)
+        assert len(kept) >= int(hanging) - 1
+
+    continues(folder, kept)
+
+
 @pytest.mark.parametrize("may_be_replaced", [True, pytest.param(False, marks=pytest.mark.nightly)])
 @pytest.mark.workers
 def test_kill_9_of_a_worker(folder, may_be_replaced):
