@@ -284,6 +284,7 @@ def test_a_part_adds_a_label_and_a_gate_on_it(tmp_path):
     rows = [json.loads(line) for line in copy.read("new", "results.jsonl").splitlines()]
     assert [row["season"] for row in rows] == ["fall", None]
     assert "1 in season" in copy.read("new", "summary.md")
+    assert "1 in season" in copy.run("pytest_openclaw", "gate", "new", "--min-season=0.5")
     config = json.loads(copy.read("new", "config.json"))
     assert [prompt["season"] for prompt in config["prompts"]] == ["fall", None]
     assert "P1" in copy.run("pytest_openclaw", "show", "old")
