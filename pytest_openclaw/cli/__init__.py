@@ -86,7 +86,7 @@ def load_command(name: str) -> CliCommand:
 
 
 def build_parser(names: Iterable[str] | None = None) -> argparse.ArgumentParser:
-    """Return the parser of the command line, with these commands; None is all."""
+    """Return the parser of the command line. It knows only the commands in `names`, or all without it."""
     parser = argparse.ArgumentParser(
         prog=NAME,
         description="Works on runs of LLM benchmarks that pytest has measured; it calls no model.",

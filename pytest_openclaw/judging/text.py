@@ -494,7 +494,7 @@ class OpenclawAck:
 
 
 def _without_token(text: str) -> str | None:
-    """Return the text without the token at its ends, with blanks collapsed; None if there is no token."""
+    """Remove the token from both ends of a text, and collapse blanks; return None for a text without it."""
     rest = text
     while rest.startswith(ACK):
         rest = rest.removeprefix(ACK).lstrip()

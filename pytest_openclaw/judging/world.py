@@ -422,7 +422,7 @@ class _Finder:
 
     @property
     def _said(self) -> str:
-        """The texts of the user, and what the suite says of messages and calls."""
+        """The user's messages, and the parts of the suite that describe messages and calls."""
         prompt, demands = self._prompt.listed or self._prompt, self._demands
         texts = [prompt.prompt, *prompt.turns, prompt.system or ""]
         texts += [turn.user or "" for turn in prompt.messages]

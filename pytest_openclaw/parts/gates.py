@@ -219,7 +219,7 @@ def parse_gate_line(line: str) -> GateLine:
     """
     form = "Write for example `ollama_openai/*: min-pass-rate=0.9 require-tier=off`."
     target, _, rest = (part.strip() for part in line.rpartition(":"))
-    # The names are those of the fields, because the `gate-` of a switch would repeat the key's name.
+    # Gates have the names of their fields here: `openclaw_gates` would repeat the `gate-` of an option.
     parsers = {
         name.replace("_", "-"): options.by_name()[gate.option].parse or options.on_off
         for name, gate in known_gates().items()

@@ -371,7 +371,7 @@ class ToolServer:
                 # OpenClaw returns its errors as ordinary text, so they are not marked as errors.
                 result = {"content": [{"type": "text", "text": text}], "isError": self._world is None}
             case _:
-                return {"error": {"code": _NO_METHOD, "message": f"there is no method {method}"}}
+                return {"error": {"code": _NO_METHOD, "message": f"unknown method {method}"}}
         return {"result": result}
 
     @cached_property

@@ -340,7 +340,7 @@ def read_session(path: Path, name: str, *, is_replay: bool = False) -> Suite:
         context = its[0].context
         offer = offers.get(id(context)) or offers.setdefault(id(context), offer_of(context, steps))
         prompts.append(_prompt(cell, name, its, offer, labels[key_of(its[0])], is_replay=is_replay))
-    # A prompt is stored as it is, but its name is what the recorded model has called.
+    # Prompts are stored unchanged, but their names come from the recorded model, and may contain a key.
     hide = Redactor.of_run((), os.environ).text
     shown = (replace(one, name=hide(one.name), category=hide(one.category or "")) for one in prompts)
     return Suite(

@@ -87,7 +87,7 @@ def _bench_arguments(_: Reply) -> list[str]:
 
 
 def _set_up(folder: Path) -> dict[str, str]:
-    """Return the files of the workspace: those of the task, and what its setup writes, in a world.
+    """Return the workspace: the task's own files, and the files that its setup script writes in a world.
 
     Some scripts ignore the path of the workspace, and write into the folder of the task.
     """

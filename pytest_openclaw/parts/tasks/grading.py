@@ -70,7 +70,7 @@ def numbers_in(values: Any) -> dict[str, float]:
 
 @dataclass(frozen=True, kw_only=True)
 class Grader:
-    """The code that grades a task; workers send it, so its functions are those of a module.
+    """The code that grades a task. Workers pickle it, so its functions must be defined in a module.
 
     Attributes:
         run: the file with its code, a pytest file or one with functions.

@@ -226,8 +226,7 @@ async def start_engine(
     was trained for.
 
     Raises:
-        EngineError: there are no such weights, or the engine is not installed, exited, or was not ready in
-            time.
+        EngineError: the weights do not exist, or the engine is not installed, exits, or is not ready in time.
     """
     weights, template = find_weights(model), template_for(model)
     if not engine_is_installed():
@@ -307,10 +306,12 @@ def find_weights(model: str) -> Path:
     path = Path(model).expanduser()
     if path.suffix.lower() != ".gguf":
         raise EngineError(
-            f"there is no embedded model {model!r}. Name {EMBEDDED_MODEL}, or the path of a .gguf file."
+            f"unknown embedded model {model!r}. Name {EMBEDDED_MODEL}, or the path of a .gguf file."
         )
     if not path.is_file():
-        raise EngineError(f"there is no file {model}. Check the path, or use the embedded {EMBEDDED_MODEL}.")
+        raise EngineError(
+            f"the file {model} does not exist. Check the path, or use the embedded {EMBEDDED_MODEL}."
+        )
     return path.resolve()
 
 

@@ -425,7 +425,7 @@ class Scratch:
         write_private(self._program, _SHELL.format(host=host, path=SHELL_PATH, token=token).encode())
 
     def play(self, folder: str, arguments: Sequence[str]) -> Ran:
-        """Play a command of the model in a folder on disk; `arguments` are those of a shell, `-c COMMAND`.
+        """Play a command of the model in a folder on disk; `arguments` are `-c COMMAND`, as for a shell.
 
         Commands are played one at a time.
 

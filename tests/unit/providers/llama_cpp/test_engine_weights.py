@@ -69,12 +69,12 @@ def test_a_path_is_relative_to_the_working_folder(name, tmp_path, monkeypatch):
         ),
         pytest.param(
             "qwen3:8b",
-            "there is no embedded model 'qwen3:8b'. Name smollm2:135m, or the path of a .gguf file.",
+            "unknown embedded model 'qwen3:8b'. Name smollm2:135m, or the path of a .gguf file.",
             id="unknown-name",
         ),
         pytest.param(
             "nowhere/tiny.gguf",
-            "there is no file nowhere/tiny.gguf. Check the path, or use the embedded smollm2:135m.",
+            "the file nowhere/tiny.gguf does not exist. Check the path, or use the embedded smollm2:135m.",
             id="missing-file",
         ),
     ],
