@@ -187,9 +187,8 @@ def parse_endpoint(line: str, *, kinds: Collection[str]) -> Endpoint:
         raise TargetError(f"{name}: has {len(words)} words after the =, not two or three. {_FORM}")
     kind, base_url, *key = words
     if kind not in kinds:
-        raise TargetError(
-            f"{name}: its kind is unknown; known kinds: {', '.join(sorted(kinds))}.{closest(kind, kinds)}"
-        )
+        hint = closest(kind, kinds) or " For a server with OpenAI's chat completions write ollama_openai."
+        raise TargetError(f"{name}: its kind is unknown; known kinds: {', '.join(sorted(kinds))}.{hint}")
     if not _is_url(base_url):
         hint = "Write for example http://127.0.0.1:8000/v1."
         raise TargetError(f"{name}: its address is not an http:// or https:// URL without ? and #. {hint}")

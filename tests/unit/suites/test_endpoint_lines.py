@@ -51,7 +51,7 @@ def test_a_line(line, expected):
         ("vllm = ollama_openai", "vllm: has 1 words after the =, not two or three."),
         (f"vllm = ollama_openai http://h/v1 KEY {SECRET}", "vllm: has 4 words after the =, not two or three."),
         ("vllm = ollama_opnai http://h/v1", f"vllm: {KINDS_THERE_ARE} Did you mean ollama_openai?"),
-        (f"vllm = {SECRET} http://h/v1", f"vllm: {KINDS_THERE_ARE}"),
+        (f"vllm = {SECRET} http://h/v1", f"vllm: {KINDS_THERE_ARE} For a server with OpenAI's chat completions write ollama_openai."),
         ("vllm = ollama_openai 127.0.0.1:8000", NO_URL),
         ("vllm = ollama_openai ftp://h/v1", NO_URL),
         ("vllm = ollama_openai http:///v1", NO_URL),
