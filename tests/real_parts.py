@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-CLAUDE_VERSION = "2.1.197"
+CLAUDE_VERSION = "2.1.332"
 OPENCLAW_VERSION = "2026.9.6"
 PACKAGES = {
     "claude": f"@anthropic-ai/claude-code@{CLAUDE_VERSION}",

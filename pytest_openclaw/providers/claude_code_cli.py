@@ -5,8 +5,11 @@ the user's login and HOME, but without the settings, servers, tools and instruct
 is measured and not the machine. The CLI itself reports whether it is logged in.
 
 The CLI always streams, has no temperature, and adds two short texts before the prompt: its identity and the
-current date. It receives tools from our MCP server, which also answers the calls of a scripted exchange,
-because the CLI runs its own tool loop.
+current date. With a login, CLI 2.1.332 also adds a system message about its environment after the prompt;
+`CLAUDE_CODE_SIMPLE` would turn it off, but then the CLI does not read the login.
+
+It receives tools from our MCP server, which also answers the calls of a scripted exchange, because the CLI
+runs its own tool loop.
 """
 
 from __future__ import annotations
@@ -79,6 +82,8 @@ _SWITCHES = {
     "CLAUDE_CODE_MAX_RETRIES": "0",
     "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
     "CLAUDE_CODE_DISABLE_REFUSAL_FALLBACK": "1",
+    "CLAUDE_CODE_DISABLE_REFUSAL_RETRY": "1",
+    "CLAUDE_CODE_NO_MODEL_FALLBACK": "1",
     # Otherwise a prompt with @some/path would include that local file, even without tools.
     "CLAUDE_CODE_DISABLE_ATTACHMENTS": "1",
     "CLAUDE_CODE_DISABLE_CLAUDE_MDS": "1",
@@ -273,6 +278,7 @@ def _arguments(request: Request, folder: Path, *, bare: bool) -> tuple[str, ...]
 def _with_variables(request: Request, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the environment with the variables of one request; without a thinking level, thinking is off.
 
+    CLI 2.1.332 leaves it on for models that cannot turn it off, such as Claude Opus 5.5, with its own effort.
     With tools, the CLI waits for our server, which no proxy reaches, and forwards complete results.
     """
     milliseconds = str(max(1, round(request.timeout_s * 1000)))

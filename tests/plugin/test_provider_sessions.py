@@ -103,4 +103,4 @@ def test_a_cli_that_does_not_end_loses_its_own_cell(project, monkeypatch):
     assert session.row("P2")["failure_type"] == "timeout"
     assert dies(int(pid.read_text()))
     facts = session.load("inventory.json")["targets"]["claude_code_cli/m1"]
-    assert facts["server"] == {"cli_version": "2.1.197 (Claude Code)"}
+    assert facts["server"] == {"cli_version": "2.1.332 (Claude Code)"}

@@ -284,7 +284,7 @@ def test_an_endpoint_gets_only_the_key_that_it_names(tmp_path, key_env, environ,
 @pytest.mark.parametrize(
     ("mode", "fingerprint"),
     [
-        pytest.param("version", {"cli_version": "2.1.197 (Claude Code)"}, id="fingerprint"),
+        pytest.param("version", {"cli_version": "2.1.332 (Claude Code)"}, id="fingerprint"),
         pytest.param("silent", {}, id="silent"),
     ],
 )

@@ -27,7 +27,7 @@ def event(kind, **fields):
 
 
 def begin(*, connected=True):
-    fields = {"tools": offered_names() if connected else [], "claude_code_version": "2.1.197"}
+    fields = {"tools": offered_names() if connected else [], "claude_code_version": "2.1.332"}
     servers = [{"name": name, "status": "connected" if connected else "failed"} for name in mcp_servers()]
     say({"type": "system", "subtype": "init", **fields, "model": "m1", "mcp_servers": servers})
     requesting()
@@ -306,7 +306,7 @@ def usage_error():
 
 
 def version():
-    print("2.1.197 (Claude Code)")
+    print("2.1.332 (Claude Code)")
 
 
 if __name__ == "__main__":
