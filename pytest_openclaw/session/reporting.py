@@ -38,6 +38,9 @@ def clean_report(report: pytest.TestReport, redactor: Redactor, config: pytest.C
     def clean(text: str) -> str:
         return printable(redactor.text(text))
 
+    def safe(value: Any) -> Any:
+        return value if (shown := clean(str(value))) == str(value) else shown
+
     def clean_log(text: str) -> str:
         return "".join(part if _COLOR.fullmatch(part) else clean(part) for part in _COLOR.split(text))
 
@@ -54,6 +57,10 @@ def clean_report(report: pytest.TestReport, redactor: Redactor, config: pytest.C
             report.longrepr = hook.pytest_report_from_serializable(config=config, data=data).longrepr
     if why := getattr(report, "wasxfail", ""):
         report.wasxfail = printable(redactor.text(why), wraps=True)
+    report.user_properties = [(safe(name), safe(value)) for name, value in report.user_properties]
+    if (context := getattr(report, "context", None)) is not None:  # of a subtest; frozen
+        object.__setattr__(context, "msg", safe(context.msg))
+        object.__setattr__(context, "kwargs", {name: safe(value) for name, value in context.kwargs.items()})
     report.sections = [
         (clean(name), clean_log(text) if name.startswith("Captured log") else clean(text))
         for name, text in report.sections

@@ -127,8 +127,10 @@ import pytest
 
 
 @pytest.mark.openclaw(id="R1", prompt="Hi")
-def test_fails(reply):
+def test_fails(reply, record_property):
     print(reply)
+    record_property("said", reply.text)
+    record_property("all", reply)
     assert reply.text == "something else"
 
 
@@ -383,6 +385,22 @@ def test_a_key_in_stored_fields_is_refused(plain_project, monkeypatch, value):
     assert session.status == pytest.ExitCode.USAGE_ERROR
     assert "openclaw_request_fields: box: a value contains a key" in session.text
     assert parts_of_key(session.text) == set()
+
+
+def test_a_subtest_shows_no_secret(plain_project, monkeypatch, server):
+    """Its message and its values are part of its name in the terminal."""
+    pytest.importorskip("_pytest.subtests", reason="since pytest 9")
+    prepare(plain_project, monkeypatch, server)
+    code = BENCHMARK.partition('@pytest.mark.openclaw(id="R2"')[0].replace("(reply, ", "(reply, subtests, ")
+    code += "    with subtests.test(reply.text, said=reply.text):\n        assert not reply.text\n"
+    plain_project.write(
+        "benchmarks/test_bench.py", code.replace('    assert reply.text == "something else"', "")
+    )
+
+    session = plain_project.run("-v", models=every("answer-whole"))
+
+    assert "SUBFAILED[[secret]" in session.text
+    assert list(leaks(plain_project.folder, session.text)) == []
 
 
 def prepare_broken(project, monkeypatch, server):
