@@ -8,6 +8,7 @@ from typing import ClassVar
 from pytest_openclaw.providers import wire
 from pytest_openclaw.providers.answer import Answer, Channel
 from pytest_openclaw.providers.ollama_native import Ollama, entry_of, known_facts, sha256_of
+from pytest_openclaw.providers.repairs import MOST_CALLS
 from pytest_openclaw.providers.server_errors import error_of_object
 from pytest_openclaw.providers.stream import Dialect
 from pytest_openclaw.util.files import JsonObject
@@ -36,6 +37,7 @@ _SERVERS = {"llamacpp": "llama.cpp", "vllm": "vllm", "sglang": "sglang"}
 _NO_REASONING = "turns without reasoning_content"
 """Servers refuse this if they require a model's own thinking in later turns."""
 _REJECTS = r"(?=.*(support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed))"
+_MOST_CHOICES = 64  # Copilot has one for each part of an answer
 _LIMITS = ("max_tokens", "max_completion_tokens")  # a server may refuse one of these names
 _OTHER_LIMIT = r"(?!.*too large).*(unsupported|unrecogni[sz]ed|unknown|unexpected|extra|instead|use )"
 # Signatures of thoughts: https://ai.google.dev/gemini-api/docs/thought-signatures#openai, and Copilot's.
@@ -116,7 +118,7 @@ def _image_part(image: Image) -> JsonObject:
 def read_chat(payload: JsonObject, answer: Answer) -> WireError | None:
     """Add a chunk, or a whole completion, to the answer so far; return the error that it reports."""
     answer.receive_model(wire.text_in(payload, "model"))
-    choices = wire.objects_in(payload, "choices")
+    choices = wire.objects_in(payload, "choices")[:_MOST_CHOICES]
     is_chunk = payload.get("object") == "chat.completion.chunk"
     calls: list[ToolCall] = []
     for position, choice in enumerate(choices):
@@ -188,7 +190,7 @@ def _texts_in(message: JsonObject) -> dict[Channel, str]:
 
 def _calls_in(message: JsonObject) -> list[JsonObject]:
     """Return the entries of calls; some gateways also send `function_call`, an older form."""
-    entries = wire.objects_in(message, "tool_calls")
+    entries = wire.objects_in(message, "tool_calls")[:MOST_CALLS]
     if not entries and (old := wire.object_in(message, "function_call")):
         return [{"index": 0, "function": old}]
     return entries

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 30.0
 LONGEST_ERROR_BODY_BYTES = 1 << 18
+_BYTES_AT_ONCE = 1 << 12
 PROXY_REFUSES = "the proxy of this machine refuses the request:"
 # A proxy that compresses would delay tokens until it has enough of them.
 _HEADERS = {"user-agent": "pytest-openclaw", "accept-encoding": "identity"}
@@ -163,8 +164,9 @@ class HttpClient:
             if (n_bytes := n_bytes + len(piece)) > stream.MOST_BYTES:
                 why = f"it is longer than {stream.MOST_BYTES >> 20} MiB"
                 raise CallFailed(faults.malformed(self.name, why))
-            body.feed(piece)
-            await asyncio.sleep(0)  # a small compressed piece may become many large ones
+            for start in range(0, len(piece), _BYTES_AT_ONCE):
+                body.feed(piece[start : start + _BYTES_AT_ONCE])
+                await asyncio.sleep(0)  # some bytes take microseconds each
         body.close()
 
     # --- failures ---------------------------------------------------------------------------------
@@ -237,13 +239,13 @@ async def _limited(pieces: AsyncGenerator[bytes, None], coding: str) -> AsyncGen
     n_left, unzip = stream.MOST_EVENT_BYTES, None
     async with aclosing(pieces):
         async for piece in pieces:
-            await asyncio.sleep(0)  # as in `_read`
             if (n_left := n_left - len(piece)) < 0:
                 raise httpx2.DecodingError("it is too long")
             rest = piece if coding in _ZLIB else b""
             if not rest:
                 yield piece
             while rest:
+                await asyncio.sleep(0)  # as in `_read`
                 if unzip is None or (unzip.eof and rest[0] == 0x1F):
                     # The first byte shows the form: gzip, or deflate with or without a header.
                     unzip = zlib.decompressobj({15: 31, 8: 15}.get(rest[0] & 15, -15))

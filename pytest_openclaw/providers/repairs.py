@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # A text with at least this number of different characters is not repeated by chance: "ha ha " has 3.
 _DISTINCT = 6
 # More calls than a row can have, and so few that comparing each with each takes no time.
-_MOST_CALLS = 300
+MOST_CALLS = 300
 
 
 @dataclass
@@ -113,8 +113,8 @@ def joined_values(name: str, values: list[Any]) -> Any:
 # --- tool calls ---------------------------------------------------------------------------------
 
 
-#: the multiple of a call's characters that may be read before its end, and characters in addition
-_MOST_READ, _ALWAYS_READ = 8, 1_000_000
+#: how much of a call is read before its end, times its characters and at least; how many calls are compared
+_MOST_READ, _ALWAYS_READ, _MOST_COMPARED = 8, 1_000_000, 16
 
 
 @dataclass
@@ -148,9 +148,10 @@ class _Call:
         """Whether the call's arguments are complete and equal to these; no text is an empty object."""
         return self.has(load_object(arguments or "{}"))
 
-    def has(self, value: JsonObject | None) -> bool:
-        """Whether these are the call's arguments."""
-        return value is not None and value == (self.value if any(self.pieces) else {})
+    def has(self, value: JsonObject | None, text: str = "") -> bool:
+        """Whether these are the call's arguments, as an object or at least as a text."""
+        is_equal = value is not None and value == (self.value if any(self.pieces) else {})
+        return is_equal or (0 < len(text) == self._n_chars and text == self.arguments)
 
     def take(self, name: str, arguments: str, *, whole: bool) -> None:
         """Add a piece of the arguments, and until there are any, a piece of the name."""
@@ -212,7 +213,7 @@ class Calls:
         if call is None and not (name or (id_ and key is not None)) and self._calls:
             call = self._calls[-1]  # without a name, key and id it continues the latest call
         if begins := call is None or bool(name and call.ends_before(fragment, whole=whole)):
-            if len(self._calls) >= _MOST_CALLS:
+            if len(self._calls) >= MOST_CALLS:
                 return
             call = _Call()
             self._calls.append(call)
@@ -226,17 +227,17 @@ class Calls:
     def add_all(self, calls: Sequence[ToolCall]) -> None:
         """Add all calls of an answer; any of them may have arrived before, in any form."""
         left = [call for call in self._calls if call.name]
-        for one in calls[:_MOST_CALLS]:
+        for one in calls[:MOST_CALLS]:
             value = load_object(one.arguments or "{}")
             known = [call for call in left if call.name == one.name]
             by_id = (call for call in known if one.id and call.id == one.id)
-            same = (call for call in known if call.arguments == one.arguments or call.has(value))
+            same = (call for call in known[:_MOST_COMPARED] if call.has(value, one.arguments))  # in order
             cut = (call for call in known if call.value is None)
             if again := next(chain(by_id, same, cut), None):
                 left.remove(again)
                 if again.value is None:
                     again.take("", one.arguments, whole=True)
-            elif one.name and len(self._calls) < _MOST_CALLS:
+            elif one.name and len(self._calls) < MOST_CALLS:
                 n_chars = len(one.arguments)
                 self._calls.append(_Call(one.name, one.id, [one.arguments], _n_chars=n_chars))
 

@@ -23,10 +23,10 @@ _HOLDERS = ("", "response", "message", "data", "delta", "x_groq")
 # Signs of an error object that is the whole event, and of an answer.
 _BARE = {"code", "statusCode", "detail", "errors"}
 _ANSWERS = ("choices", "candidates", "content", "output", "delta", "data")
-_TITLE = re.compile(r"<title\b[^>]*>(.*?)</title\s*>", re.IGNORECASE | re.DOTALL)
-# Ollama's error if its parser cannot read the model's text:
+_TITLE = re.compile(r"<title\b[^<>]*>([^<]*)</title\s*>", re.IGNORECASE)
+# Around the model's text, in Ollama's error if its parser cannot read that text:
 # https://github.com/ollama/ollama/blob/main/model/parsers/parsers.go
-_UNREAD_CALL = re.compile(r"error parsing tool call: raw='(.*)', err=", re.DOTALL)
+_UNREAD_CALL = "error parsing tool call: raw='", "', err="
 
 
 def error_in(payload: JsonObject) -> WireError | None:
@@ -76,8 +76,8 @@ def error_of_object(payload: Any, *, is_behind: bool = False) -> WireError:
 
 
 def _error_of_text(text: str) -> WireError:
-    unread = _UNREAD_CALL.search(text)
-    return WireError(message=shortened(text), written=unread[1] if unread else "")
+    written, *_ = text.partition(_UNREAD_CALL[0])[2].rpartition(_UNREAD_CALL[1])
+    return WireError(message=shortened(text), written=written)
 
 
 def _error_behind(metadata: JsonObject) -> WireError:

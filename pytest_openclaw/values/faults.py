@@ -220,7 +220,7 @@ class WireError:
     written: str = ""
 
 
-_MOST_SERVED, _MOST_COMPARED, _LONGEST_NAME = 8, 1000, 80
+_MOST_SERVED, _MOST_COMPARED, _LONGEST_NAME, _LONGEST_WORDS = 8, 1000, 80, 400
 
 
 @cache
@@ -264,6 +264,9 @@ def refused_by_server(
     name: str, model: str, error: WireError, *, retry_after_s: float | None = None
 ) -> Fault:
     """Return the meaning of an error answer: by its own words first, by its HTTP status second."""
+    # The patterns take microseconds for each character.
+    code, type_, said = (cut(word, _LONGEST_WORDS) for word in (error.code, error.type, error.message))
+    error = replace(error, code=code, type=type_, message=said)
     status = error.status or _status_of(error)
     reason = error.message or error.code or error.type or "no reason given"
     if error.written:

@@ -7,6 +7,8 @@ import socket
 import threading
 import time
 import zlib
+from contextlib import suppress
+from itertools import pairwise
 
 import pytest
 
@@ -324,27 +326,45 @@ def test_an_answer_that_is_compressed_twice(form, stream, server, coding, status
     assert fault.message == f"{form.kind.name}: the answer cannot be read: it is compressed more than once."
 
 
-def test_other_requests_go_on_while_an_answer_swells(server):
-    """Each decompressed piece lets the loop go on, so that a time limit acts."""
-    bomb = gzip.compress(b": \n" * (8 << 20))
-    server.enqueue(Script.answer(bomb, content_type="text/event-stream", content_encoding="gzip"))
-    ticks = []
+def _events(*messages, key="message"):
+    return sse(*({"choices": [{key: {"tool_calls": calls}}]} for calls in messages))
+
+
+def _call(arguments, **more):
+    return {**more, "function": {"name": "a", "arguments": arguments}}
+
+
+COSTLY = {
+    "gzip": Script.answer(gzip.compress(b": \n" * (8 << 20)), content_type="text/event-stream", content_encoding="gzip"),
+    "gzip-of-objects": Script.answer(gzip.compress(b"{}\n" * 360_000), content_encoding="gzip"),
+    "titles": Script.answer("<" + "<title>" * 20_000, status=400),
+    "unread-calls": Script.answer({"error": "error parsing tool call: raw='" * 40_000}),
+    "long-code": Script.answer({"error": {"code": "model " * 400_000}}),
+    "lists-of-calls": Script.stream(_events(*([_call("y" * 50_000, index=n)] for n in [*range(200)] * 2), key="delta") + _events(*[[_call("{}")] * 300] * 20)),
+    "choices": Script.answer({"choices": [{"delta": {"tool_calls": [_call("{}")] * 300}}] * 700}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("answer", COSTLY.values(), ids=COSTLY)
+def test_other_requests_go_on_while_an_answer_swells(server, answer):
+    """No answer stops the loop for seconds, so that a time limit acts."""
+    server.enqueue(answer)
+    ticks = [time.monotonic()]
 
     async def ticking():
         while True:
-            ticks.append(1)
+            ticks.append(time.monotonic())
             await asyncio.sleep(0)
 
     async def both(provider):
         other = asyncio.create_task(ticking())
-        try:
-            return await provider.ask(Request(model="m", prompt="x"))
-        except CallFailed:
-            return other.cancel()
+        with suppress(CallFailed):
+            await provider.ask(Request(model="m", prompt="x"))
+        other.cancel()
 
     using(CHAT.provider(server.url), both)
 
-    assert len(ticks) > 20
+    assert max(after - before for before, after in pairwise([*ticks, time.monotonic()])) < 6
 
 
 @pytest.mark.parametrize(
