@@ -14,6 +14,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from fnmatch import filter as matching
 from fnmatch import fnmatchcase
 from functools import cache, partial
 from glob import escape
@@ -92,7 +93,12 @@ _HIDES = re.compile(r">|\|&")
 _RUNS = re.compile(
     r"\b(?:BASH_ENV|LD_PRELOAD|PROMPT_COMMAND|(?:NODE|RUBY|PERL5)_?OPT\w*|PYTHONSTARTUP|ENV(?==\S*[/$]))="
 )
-_EXPANSION = re.compile(r"\$\(\([^()]*\)\)|\$\([^()]*\)|`[^`]*`|\$\{[^{}]*\}|\$(?:\w+|[@*#?!-])")
+_EXPANSION = re.compile(
+    r"\$\(\([^()]*\)\)|\$\([^()]*\)|`[^`]*`|\$\{[^{}]*\}|\$(?:\w+|[@*#?!-])"
+    r"|\{[^{},:\s]*(?:,|\.\.)[^{}\s]*\}"  # {git,push}, which JSON with its colon is not
+)
+#: a program's name that bash replaces with the paths that it matches, but bashkit does not
+_GLOB = re.compile(r"[*?[].*\w|\w.*[*?]")
 _EXPANDED = "\ue000"
 _PYTHON_SCRIPT = re.compile(rb"#!.*\bpython[\d.]*\s")
 _PATTERN_ESCAPE = re.compile(r"\\[A-Za-z]|\(\?[a-z]+\)")
@@ -473,6 +479,13 @@ class _Run:
             return True
         texts = [*self._sources] if _HIDES.search(sources) else []
         texts += [one.strip("$()`") for text in texts for one in _EXPANSION.findall(text)]
+        named: list[str] = []
+        for text in texts:
+            with suppress(Exception):  # it does not parse
+                named += filter(_GLOB.search, _plain_bash().analyze(text).command_names)
+        known = {path.rpartition("/")[2] for path in self._programs.keys() | files.keys()}
+        if any(matching(known, name.rpartition("/")[2]) for name in named):
+            return True
         commands: set[tuple[str, ...]] = set()
         for n, text in enumerate(texts):
             for words in read_shell(_EXPANSION.sub(_EXPANDED, text)).commands:

@@ -245,6 +245,7 @@ def test_no_spelling_hides_what_a_script_runs(calls_in, text, files):
         pytest.param("head -c 9 /dev/urandom > r", id="random-bytes"),
         pytest.param("uuidgen > id; cat id", id="a-random-name"),
         pytest.param("npm test > log 2>&1", id="words-for-a-missing-program"),
+        pytest.param("case x in n*) ls;; esac > log; ls {a,b} *.md 2>&1", id="patterns-that-name-no-program"),
     ],
 )
 def test_a_file_that_is_another_one_in_each_run(call, command):
@@ -271,6 +272,8 @@ def test_a_script_of_an_earlier_command_without_a_first_line(calls_in):
         pytest.param("ship$((1))it push", id="a-missing-program-with-a-computed-name"),
         pytest.param("ship$((1))it push 2>log", id="the-same-redirected-to-a-file"),
         pytest.param("command -v git >/dev/null || touch made", id="it-sees-that-it-is-recorded"),
+        pytest.param("{git,push} >/dev/null 2>&1", id="a-name-in-braces"),
+        pytest.param("/???/g[i]t push 2>/dev/null", id="a-name-that-is-a-pattern"),
         pytest.param("ship$((1))it push >/dev/null 2>&1", id="a-computed-name-without-output"),
         pytest.param(
             "ls; cat src/*; $(echo tipihs | rev) push &>/tmp/log", id="a-printed-name-without-output"
