@@ -28,6 +28,8 @@ from pytest_openclaw.worlds.workspace import ROOT
 
 GRADE_S = 60.0
 SCRIPT = "script.py"
+#: names of each module that are not in `builtins`
+_OF_MODULES = ("__annotations__", "__builtins__", "__cached__", "__file__")
 _UNDEFINED = re.compile(r"NameError: name '(\w+)' is not defined")
 
 
@@ -148,9 +150,12 @@ class Grade:
 
 def _is_undefined(error: str, grader: Grader) -> bool:
     """Whether a grader failed at a name that its code uses and nowhere defines, which no model causes."""
-    if (found := _UNDEFINED.match(error)) is None or hasattr(builtins, found[1]):
+    code = grader.files[grader.run]
+    if (found := _UNDEFINED.match(error)) is None or found[1] in {*dir(builtins), *_OF_MODULES}:
         return False
-    tables = [symtable(grader.files[grader.run], grader.run, "exec")]
+    if re.search(r"import\s*\*|\bglobals\b", code):  # which may define any name
+        return False
+    tables = [symtable(code, grader.run, "exec")]
     for table in tables:  # to which those inside are added
         tables += table.get_children()
     uses = [one for table in tables for one in table.get_symbols() if one.get_name() == found[1]]

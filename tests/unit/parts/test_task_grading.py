@@ -290,6 +290,8 @@ os._exit(0)"""
         (IMPORT, FORGE.format('{"error": "NameError: x", "kind": "NameError", "is_own": true}', 1), 0.0),
         (IMPORT, FORGE.format("""{"error": "NameError: name 'a' is not defined"}""", 1), 0.0),
         (IMPORT, FORGE.format('{"a":', 200_000), 0.0),
+        (f"{IMPORT}; __file__", "raise NameError(\"name '__file__' is not defined\")", 0.0),
+        (f"{IMPORT}; join\nfrom os.path import *", "raise NameError(\"name 'join' is not defined\")", 0.0),
         (IMPORT.replace("float(a.x == 1)", "0.0, **a.x"), "x = {str(n): 1.0 for n in range(10 ** 5)}", 0.0),
     ],
 )
