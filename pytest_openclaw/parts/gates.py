@@ -324,6 +324,8 @@ def _rule(gates: GateSettings, group: Group, summary: Summary, run: MeasuredRun)
         yield result(wanted=limit, found=found.found, ruling=ruling, reason=reason)
 
 
+#: cells without a row that are judged at least: a foreign run may claim any number
+_MOST_MISSING = 5000
 _OUTCOMES: Mapping[ToolDemand | None, Mapping[bool, ToolOutcome]] = {
     "call": {True: "valid", False: "no_call"},
     "restraint": {True: "restrained", False: "called_needlessly"},
@@ -335,7 +337,10 @@ def _as_if(rows: Sequence[Record], n_missing: int, well: bool) -> list[Record]:
     lost = [row for row in rows if row.availability_status != "ok"]
     if rows:  # a cell without a row is of a separate prompt, and demands nothing of tools
         plain = replace(rows[0], suite="", **asdict(Labels()), tool_demand=None, tools_offered=None)
-        lost += [replace(plain, prompt_id=str(number)) for number in range(n_missing)]
+        lost += [
+            replace(plain, prompt_id=str(number))
+            for number in range(min(n_missing, max(_MOST_MISSING, 20 * len(rows))))
+        ]
     outcomes = [_OUTCOMES.get(row.tool_demand, {}).get(well) for row in lost]
     return _answers(rows) + [
         replace(

@@ -193,6 +193,17 @@ def test_a_summary_of_other_models_loses_no_row(bad, command):
     assert [one["model"] for one in summary["groups"] if f'"{one["model"]}"' not in page] == []
 
 
+@pytest.mark.usefixtures("within_a_minute")
+def test_any_number_of_cells_without_a_row_is_quick(bad, command):
+    """A config may say that a target has more cells than any run."""
+    (bad / "summary.json").unlink()
+    config = json.loads((bad / "config.json").read_text())
+    config["targets"][0]["n_cells"] = 2**53
+    (bad / "config.json").write_text(json.dumps(config))
+
+    command("show", "bad")
+
+
 def test_a_row_that_has_changed_since_it_was_read(bad):
     """A command that needs its texts says so."""
     run = load_run(bad)
