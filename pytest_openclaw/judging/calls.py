@@ -327,7 +327,7 @@ class CallRule:
         yield from self._shown_texts(reply)
         received = received_calls(reply)
         for unmet in find_calls(self.calls, with_inner_calls(received), ordered=self.ordered):
-            yield Finding(missing(unmet, with_inner_calls(reply.dispatched)))
+            yield Finding(missing(unmet, with_inner_calls(reply.dispatched), self.calls))
         if self.exact:
             yield from self._extra_calls(received)
 
@@ -446,9 +446,15 @@ def received_calls(reply: Reply) -> tuple[Dispatched, ...]:
     return tuple(received)
 
 
-def missing(rule: WantedCall, made: Sequence[Dispatched]) -> str:
-    """Return why a required call is missing: the nearest error, or that nothing similar was called."""
-    for call in reversed(made):
+def missing(rule: WantedCall, made: Sequence[Dispatched], rules: Sequence[WantedCall] = ()) -> str:
+    """Return why a required call is missing: the nearest error, or that nothing similar was called.
+
+    A call that meets another one of the `rules` is not an attempt at this one.
+    """
+    attempts = [
+        call for call in made if rule.is_met_by(call) or not any(one.is_met_by(call) for one in rules)
+    ]
+    for call in reversed(attempts):
         if call.tool and rule.is_for(call.tool):
             if call.is_executed and (complaint := rule.complaint(call)):
                 return complaint
@@ -458,7 +464,8 @@ def missing(rule: WantedCall, made: Sequence[Dispatched]) -> str:
             if refused is None:
                 return f"{call.tool} was not called often enough, or not in order"
             return f"{called_tool(refused)} was refused: {refused.message.partition(chr(10) * 2)[0]}"
-    return f"expected a call of {listed(rule.names)}"
+    due = [f"{name} {_in_words(value)}" for name, value in rule.arguments.items() if not _is_optional(value)]
+    return f"expected a call of {listed(rule.names)}{' with ' * bool(due)}{', '.join(due)}"
 
 
 def _unmet(rules: Sequence[WantedCall], able: list[list[int]]) -> tuple[WantedCall, ...]:

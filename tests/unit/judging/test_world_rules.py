@@ -64,6 +64,7 @@ def checked(spec, reply):
         pytest.param({"calls": [{"name": "ls", "arguments": {"path": "src"}}]}, None, id="an-offered-tool-over-the-bridge"),
         pytest.param({"calls": [{"name": "tool_call"}]}, None, id="the-bridge-itself"),
         pytest.param({"calls": [{"name": "write"}, {"name": "process"}]}, 'expected a call of "write"; expected a call of "process"', id="all-that-is-missing"),
+        pytest.param({"calls": [{"name": "read", "arguments": {"path": name}} for name in ("notes.md", "b.md")]}, 'expected a call of "read" with path "b.md"', id="a-right-call-is-no-attempt-at-another"),
         pytest.param({"calls": [{"name": "edit"}, {"name": "read"}], "ordered": True}, "read was not called often enough, or not in order", id="other-order"),
         pytest.param({"calls": [{"name": "read"}, {"name": "message"}], "ordered": True}, None, id="order"),
         pytest.param({"forbidden": ["write", "process"]}, None, id="nothing-forbidden"),
