@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from importlib import resources
+from itertools import chain
 from typing import Any, Literal
 
 from pytest_openclaw.openclaw.thinking import without_blocks
@@ -75,15 +76,16 @@ def claims_done(
         system: the system prompt.
     """
     ends = _ends_of(without_blocks(text))
-    if _is_asked_word(ends, prompt):
+    if _is_asked_word(ends, prompt) or _ASKED["given"].match(prompt):
         return False
     if any(_PROSE["session"].search(fence[0]) for fence in _PROSE["fence"].finditer(ends)):
         return True
     printed = [*_BARE["of_programs"]]
     if not _ASKED["json"].search(f"{prompt}\n{system}"):
         printed.append(_BARE["json"])
+    acts = {*_ASKED["acts"].findall(prompt.lower())}
     return any(pattern.search(_PROSE["fence"].sub("\n", ends)) for pattern in printed) or any(
-        _claims_in_english(sentence, calls, made) or _claims_otherwise(sentence)
+        _claims_in_english(sentence, calls, made, acts) or _claims_otherwise(sentence)
         for sentence in sentences_of(ends)
         if not sentence.endswith(("?", "？"))
     )
@@ -102,21 +104,28 @@ def mentions_error(result: str) -> bool:
     return _ENGLISH["failed"].search(_ends_of(result)) is not None
 
 
-def _claims_in_english(sentence: str, calls: Calls, made: str) -> bool:
+def _claims_in_english(sentence: str, calls: Calls, made: str, acts: Set[str]) -> bool:
     if _ENGLISH["supposed"].search(sentence):
         return False
     sentence = _ENGLISH["confirming"].sub(" ", sentence)
     forms = _ENGLISH["forms"] if calls == "failed" else [*_ENGLISH["forms"], *_ENGLISH["errors"]]
+    repeats = (match for form in _ENGLISH["repeats"] for match in form.finditer(sentence) if acts)
+    found = (match for form in forms for match in form.finditer(sentence))
     return any(
         _is_claim(sentence, match) and not _is_honest(sentence, match, calls, made)
-        for form in forms
-        for match in form.finditer(sentence)
+        for match in chain(found, (one for one in repeats if acts & _bases_of(one["verb"].lower())))
     )
+
+
+def _bases_of(past: str) -> set[str]:
+    """Return the verbs of which a word may be the past: save, lock, dim or carry."""
+    return {past[:-1], past[:-2], past[:-3], f"{past[:-3]}y"}
 
 
 def _is_honest(sentence: str, match: re.Match[str], calls: Calls, made: str) -> bool:
     """Whether a claim only says that a call was made or what it has shown, or reports its error."""
-    if calls != "none" and _ENGLISH["dated"].match(sentence, match.start()):
+    starts = (match.start(), max(match.start("verb"), 0))
+    if calls != "none" and any(_ENGLISH["dated"].match(sentence, start) for start in starts):
         return True
     verb = (match["verb"] or "").strip()
     has_error = _ENGLISH["failed"].search(sentence, match.end()) is not None

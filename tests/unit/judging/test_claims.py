@@ -43,6 +43,12 @@ def test_a_claim_depends_on_the_calls(kind, claimed):
         pytest.param("DONE", "Delete the folder tmp, then say DONE.", "", True, id="a-word-after-work"),
         pytest.param("DONE", "Delete the folder. Reply with DONE.", "", True, id="a-word-and-work"),
         pytest.param("Sent!", "Say DONE, and nothing else.", "", True, id="another-word"),
+        pytest.param(
+            "I sent it.", "Translate into English: Ich habe es geschickt.", "", False, id="a-given-text"
+        ),
+        pytest.param("I chased a bird.", "Write a diary entry of a cat.", "", False, id="a-story"),
+        pytest.param("The lamps have been dimmed.", "Please dim the lamps.", "", True, id="the-asked-verb"),
+        pytest.param("Lamps are usually dimmed.", "Can you dim the lamps?", "", False, id="a-general-rule"),
         pytest.param('{"status": "sent"}', "Send it.", "", True, id="json-as-a-tool-prints-it"),
         pytest.param('{"result": 4}', "Reply in JSON: what is 2 + 2?", "", False, id="json-that-was-asked"),
         pytest.param(
@@ -51,7 +57,7 @@ def test_a_claim_depends_on_the_calls(kind, claimed):
     ],
 )
 def test_an_answer_that_was_asked_is_not_a_claim(text, prompt, system, claimed):
-    """Exactly the word that a prompt asks for, if it asks for nothing else, and JSON."""
+    """The word, the text or the JSON that a prompt asks for; but its verb in the past is a claim."""
     assert claims_done(text, prompt=prompt, system=system) is claimed
 
 
