@@ -171,7 +171,7 @@ def _found(text: str, names: _ToolNames, asked: Asked) -> list[WrittenCall]:
 # --- Made or shown ----------------------------------------------------------------------------------
 
 _NEAR = 400
-_FENCE_MARK = re.compile(r"^[ \t]*(?:```|~~~)[^\n]*$", re.MULTILINE)
+_FENCE_MARK = re.compile(r"^[ \t]*(?:(?:```|~~~)[^\n]*|</?(?:code|execute)>[ \t]*)$", re.MULTILINE)
 _TAG = re.compile(r"<[^<>\n]{1,80}>|\[/?[A-Z_]{2,40}\]|^[ \t]*print\(", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
 
@@ -438,6 +438,7 @@ def _plain_call(text: str, name: _Name, place: int) -> WrittenCall | None:
     """Return the call of a name with plain text as its only argument, or without arguments."""
     if name.kind == "line":
         written = text[place : place + _MOST_OF_LINE].partition("\n")[0]
+        written = written.rstrip(" \"']") if text[name.end : name.end + 1] == "[" else written
         return name.call("name", Arguments(read_plain(written, name.tool), place + len(written)), written)
     if name.kind == "complete" and _NAMES["closes"].match(text, name.end):
         return name.call("name", Arguments({}, name.end))
@@ -494,12 +495,16 @@ class _Code:
         after = self.text[end : newline if newline >= 0 else end + 300]
         if self.is_program(name.start) or is_nested or not lead or not _CODE["after"].match(after):
             return False
-        if lead["variable"] and re.search(rf"\b{lead['variable']}\b", self.text[end : end + _NEAR]):
+        is_tool_code = _CODE["tool_code"].fullmatch(tag)
+        if (
+            not is_tool_code
+            and lead["variable"]
+            and re.search(rf"\b{lead['variable']}\b", self.text[end : end + _NEAR])
+        ):
             return False  # a program that uses the result
         is_other = not is_known and ("." in tool.name or tool.name in _BUILTINS)
         if is_other or _CODE["types"].search(written):
             return False
-        is_tool_code = _CODE["tool_code"].fullmatch(tag)
         if not written.strip():
             return not required_of(tool) and bool(is_known or is_tool_code) and not lead["bullet"]
         if named := _CODE["named"].match(written):
@@ -639,7 +644,8 @@ def _as_call(value: dict[str, Any], names: _ToolNames, *, is_marked: bool, is_an
             given = given or next((other for other, inner in value.items() if _fits(inner, tool)), None)
             if given:
                 return (tool, True, (key, given), value[given])
-            if is_name and (rest.keys() <= parameters_of(tool).keys() if rest else not required_of(tool)):
+            is_flat = rest.keys() <= parameters_of(tool).keys() if rest else not required_of(tool)
+            if is_flat and (is_name or _fits(rest, tool)):
                 return (tool, True, (key, *rest), rest)
         elif is_name and is_any and rest.keys() <= {given}:
             is_sure = bool(given and _OBJECT["sure"].fullmatch(given))
