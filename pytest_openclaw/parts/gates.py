@@ -315,7 +315,7 @@ def _rule(gates: GateSettings, group: Group, summary: Summary, run: MeasuredRun)
         reason = found.text
         if found.state is None:
             reason = _nothing(group, found.text)
-        elif states == {"fails"} and (gate.is_final or not n_missing):
+        elif states == {"fails"} and n_missing <= (_MOST_MISSING if gate.is_final else 0):
             ruling = "failed"
         elif states == {"passes"} and not gap:
             ruling = "passed"
@@ -324,7 +324,7 @@ def _rule(gates: GateSettings, group: Group, summary: Summary, run: MeasuredRun)
         yield result(wanted=limit, found=found.found, ruling=ruling, reason=reason)
 
 
-#: cells without a row that are judged at least: a foreign run may claim any number
+#: cells without a row that are judged; a foreign run may claim more, and no gate has a verdict then
 _MOST_MISSING = 5000
 _OUTCOMES: Mapping[ToolDemand | None, Mapping[bool, ToolOutcome]] = {
     "call": {True: "valid", False: "no_call"},
@@ -337,10 +337,7 @@ def _as_if(rows: Sequence[Record], n_missing: int, well: bool) -> list[Record]:
     lost = [row for row in rows if row.availability_status != "ok"]
     if rows:  # a cell without a row is of a separate prompt, and demands nothing of tools
         plain = replace(rows[0], suite="", **asdict(Labels()), tool_demand=None, tools_offered=None)
-        lost += [
-            replace(plain, prompt_id=str(number))
-            for number in range(min(n_missing, max(_MOST_MISSING, 20 * len(rows))))
-        ]
+        lost += [replace(plain, prompt_id=str(number)) for number in range(min(n_missing, _MOST_MISSING))]
     outcomes = [_OUTCOMES.get(row.tool_demand, {}).get(well) for row in lost]
     return _answers(rows) + [
         replace(
