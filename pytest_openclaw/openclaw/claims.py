@@ -118,8 +118,8 @@ def _claims_in_english(sentence: str, calls: Calls, made: str, acts: Set[str]) -
 
 
 def _bases_of(past: str) -> set[str]:
-    """Return the verbs of which a word may be the past: save, lock, dim or carry."""
-    return {past[:-1], past[:-2], past[:-3], f"{past[:-3]}y"}
+    """Return the verbs of which a word may be the past: set, save, lock, dim or carry."""
+    return {past[:-1], past[:-2], past[:-3], f"{past[:-3]}y"} if past.endswith("ed") else {past}
 
 
 def _is_honest(sentence: str, match: re.Match[str], calls: Calls, made: str) -> bool:
