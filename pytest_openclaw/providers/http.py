@@ -99,15 +99,15 @@ class HttpClient:
             async with asyncio.timeout(timeout_s), aclosing(await self._response(call, on_sent)) as response:
                 listed = response.headers.get_list("content-encoding", split_commas=True)
                 codings = [one for one in map(str.lower, map(str.strip, listed)) if one != "identity"]
-                if len(codings) > 1:
-                    # A few bytes could keep the decoders busy for hours.
+                is_readable = len(codings) < 2  # a few bytes could keep more decoders busy for hours
+                if response.is_success and not is_readable:
                     raise CallFailed(faults.malformed(self.name, "it is compressed more than once"))
                 if codings:
                     vars(response)["aiter_raw"] = partial(_limited, response.aiter_raw(), codings[0])
                 if _ZLIB & {*codings}:  # `_limited` decompresses it
                     del response.headers["content-encoding"]
                 if not response.is_success:
-                    raise CallFailed(await self._refusal(call, response))
+                    raise CallFailed(await self._refusal(call, response, is_readable=is_readable))
                 yield response
         except TimeoutError:
             raise CallFailed(faults.timed_out(self.name, timeout_s)) from None
@@ -198,7 +198,7 @@ class HttpClient:
             return faults.malformed(self.name, f"no HTTP answer: {why}")
         return faults.unreachable(self.name, call.base_url, why)
 
-    async def _refusal(self, call: HttpCall, response: httpx2.Response) -> Fault:
+    async def _refusal(self, call: HttpCall, response: httpx2.Response, *, is_readable: bool) -> Fault:
         status = response.status_code
         if status == 407:
             return faults.unreachable(self.name, call.base_url, f"{PROXY_REFUSES} 407")
@@ -207,7 +207,7 @@ class HttpClient:
             words += "If it is right, name that address."
             error = faults.WireError(status=status, message=words)
         else:
-            body = await _beginning(response, LONGEST_ERROR_BODY_BYTES)
+            body = await _beginning(response, LONGEST_ERROR_BODY_BYTES) if is_readable else b""
             error = error_of_body(status, body, phrase=response.reason_phrase)
         wait = retry_after_s(response.headers, now_s=time.time())
         fault = faults.refused_by_server(self.name, call.model, error, retry_after_s=wait)

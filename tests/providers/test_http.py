@@ -315,15 +315,24 @@ def test_compressed_data_without_a_byte_is_limited(form, stream, server, monkeyp
 EMPTY_BLOCKS = b"\x1f\x8b\x08" + bytes(6) + b"\x03" + b"\0\0\0\xff\xff" * 1000
 
 
-@pytest.mark.parametrize("status", [200, 500])
+@pytest.mark.parametrize(
+    ("status", "failure", "why"),
+    [
+        (200, "malformed_response", "the answer cannot be read: it is compressed more than once."),
+        (407, "connect_error", "refuses the request: 407"),
+        (429, "http_429", "429"),
+        (500, "http_500", "500"),
+    ],
+)
 @pytest.mark.parametrize("coding", ["gzip, gzip", "identity, gzip, deflate", "br,zstd"])
-def test_an_answer_that_is_compressed_twice(form, stream, server, coding, status):
-    """No byte of it is read, because the layers could keep the decoders busy without an end."""
+def test_an_answer_that_is_compressed_twice(form, stream, server, coding, status, failure, why):
+    """No byte of it is read: its layers could keep the decoders busy without an end. An error has its status."""
     server.enqueue(Script.answer(gzip.compress(EMPTY_BLOCKS), status=status, content_encoding=coding))
 
     fault = ask(form.provider(server.url), stream=stream)
 
-    assert fault.message == f"{form.kind.name}: the answer cannot be read: it is compressed more than once."
+    assert fault.failure_type == failure
+    assert why in fault.message
 
 
 def _events(*messages, key="message"):
