@@ -27,6 +27,7 @@ from pytest_openclaw import __version__, options
 from pytest_openclaw.cli.project import NAME, RUNS, config_file
 from pytest_openclaw.cli.result import CliCommand, CommandResult
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.text import as_argument
 from pytest_openclaw.values.settings import EMBEDDED_TARGET
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     if (source := _source()).startswith("file:") and str(folder / WORKFLOW) in wrote:
         build = f'pip wheel --no-deps --wheel-dir {WHEELS} "{NAME} @ {source}"'
         commands.append(f"{build}  # for CI; add the folder {WHEELS} to Git")
-    change_folder = "" if folder == Path() else f"cd {folder} && "
+    change_folder = "" if folder == Path() else f"cd {as_argument(str(folder))} && "
     next_steps = [*_engine(models), *(f"{change_folder}{command}" for command in commands)]
     lines = [
         *_labelled("wrote", wrote),

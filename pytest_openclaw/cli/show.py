@@ -43,6 +43,7 @@ from pytest_openclaw.runs.reading import StoredRun
 from pytest_openclaw.runs.summaries import summary_of
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import JsonObject
+from pytest_openclaw.util.text import as_argument
 from pytest_openclaw.values.requests import CellKey
 from pytest_openclaw.values.rows import Record, to_row
 
@@ -70,7 +71,7 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
     lines = [*render_cells(cells, run.prompts, width)]
     if arguments.cell is not None:
         first_miss = shlex.quote(names[next(filter(is_miss, chosen), chosen[0]).key])
-        lines.append(f"in full: pytest-openclaw show {arguments.run} {first_miss}")
+        lines.append(f"in full: pytest-openclaw show {as_argument(arguments.run)} {first_miss}")
         return CommandResult(lines=lines, data=data)
     summary, page = summary_of(run), run.path / "summary.md"
     where = str(page if page.exists() else run.path)

@@ -6,6 +6,7 @@ It also quotes and lists values for messages.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -216,6 +217,11 @@ MAX_LISTED = 50
 def shown(text: str) -> str:
     """Quote a text for a message: one line, printable, shortened in the middle to 80 characters."""
     return f'"{shortened(text)}"'
+
+
+def as_argument(path: str) -> str:
+    """Return a path as a word of a shell's command, which programs do not take for an option."""
+    return shlex.quote(f"./{path}" if path.startswith(("-", "@")) else path)
 
 
 def shown_pattern(pattern: str) -> str:

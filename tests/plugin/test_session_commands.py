@@ -62,7 +62,8 @@ subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"])
 if sys.argv[2] == "--json":
     print(os.environ["LISTED"].replace("KEY", key))
 else:
-    print(json.dumps({"outputDir": None}))
+    key = sys.argv[sys.argv.index("--session-key") + 1]
+    print(json.dumps({"outputDir": os.path.abspath(key) if key[0] in "-@" else None}))
 """
 
 
@@ -73,6 +74,8 @@ else:
         ('{"sessions": [1, {"key": [1]}, {"key": ""}]}', 4, "no such session"),
         ("failed: KEY", 4, "failed: [secret]"),
         ('{"sessions": [{"key": "agent:KEY"}]}', 0, "next: pytest . "),
+        ('{"sessions": [{"key": "--a b"}]}', 0, "next: pytest './--a b' "),
+        ('{"sessions": [{"key": "@a"}]}', 0, "next: pytest ./@a "),
     ],
 )
 def test_no_output_of_openclaw_is_a_crash(history, monkeypatch, capsys, listed, status, said):

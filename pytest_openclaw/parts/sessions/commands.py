@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice, zip_longest
@@ -27,7 +26,7 @@ from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import JsonObject, is_there, replacing
 from pytest_openclaw.util.json_text import find_json
 from pytest_openclaw.util.redact import Redactor
-from pytest_openclaw.util.text import counted, printable, shortened
+from pytest_openclaw.util.text import as_argument, counted, printable, shortened
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.protocols import ProviderSetup
 
@@ -88,7 +87,7 @@ def _sessions(arguments: argparse.Namespace) -> CommandResult:
     words = ("--workspace", os.path.realpath(arguments.workspace), "--json")
     made = [_of_openclaw("sessions", "export-trajectory", "--session-key", key, *words) for key in chosen]
     folders = [os.path.relpath(text_in(one, "outputDir") or ".") for one in made]
-    hint = f"next: pytest {shlex.join(folders)} --openclaw-models=MODEL"
+    hint = f"next: pytest {' '.join(map(as_argument, folders))} --openclaw-models=MODEL"
     return CommandResult(lines=[*folders, "", hint], data={"folders": folders})
 
 
