@@ -17,6 +17,7 @@ Example:
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
 from importlib import metadata, resources
@@ -27,6 +28,7 @@ from pytest_openclaw import __version__, options
 from pytest_openclaw.cli.project import NAME, RUNS, config_file
 from pytest_openclaw.cli.result import CliCommand, CommandResult
 from pytest_openclaw.util.errors import OpenClawError
+from pytest_openclaw.util.files import is_there, read_whole
 from pytest_openclaw.util.text import as_argument
 from pytest_openclaw.values.settings import EMBEDDED_TARGET
 
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 SUITES = Path("benchmarks")
 SUITE = SUITES / "prompts_mine.toml"
 GITIGNORE = Path(".gitignore")
+MOST_IGNORED_BYTES = 16 << 20
 WORKFLOW = Path(".github/workflows/openclaw.yml")
 REQUIREMENTS = Path(".github/openclaw-requirements.txt")
 INI = Path("pytest.ini")
@@ -69,9 +72,15 @@ def _run(arguments: argparse.Namespace) -> CommandResult:
         ini = f"[pytest]\n{_lines(INI, models, has_tests=(folder / 'tests').is_dir())}"
         files[INI] = ini.encode()
     files = {folder / file: content for file, content in files.items()}
+    for path in (*files, folder / GITIGNORE):
+        if not Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(folder)):
+            raise OpenClawError(f"{path.parent} leads out of {folder}; nothing is written")
+    to_ignore = _line_for_runs(folder / GITIGNORE)
     wrote = [str(path) for path, content in files.items() if _write_new(path, content)]
     kept = [str(path) for path in files if str(path) not in wrote]
-    if _ignore_runs(folder / GITIGNORE):
+    if to_ignore:
+        with (folder / GITIGNORE).open("ab") as file:
+            file.write(to_ignore.encode())
         wrote.append(str(folder / GITIGNORE))
     to_add = None
     if found and "openclaw_models" not in found.keys:
@@ -168,14 +177,12 @@ def _write_new(path: Path, content: bytes) -> bool:
     return True
 
 
-def _ignore_runs(path: Path) -> bool:
-    old = path.read_text("utf-8", "replace") if path.exists() else ""
+def _line_for_runs(path: Path) -> str:
+    """Return the text to add to a file of Git that may not exist yet; empty if it has the line already."""
+    old = read_whole(path, most_bytes=MOST_IGNORED_BYTES).decode("utf-8", "replace") if is_there(path) else ""
     if RUNS in (line.strip().strip("/") for line in old.splitlines()):
-        return False
-    gap = "" if not old or old.endswith("\n") else "\n"
-    with path.open("a", encoding="utf-8", newline="\n") as file:
-        file.write(f"{gap}{RUNS}/\n")
-    return True
+        return ""
+    return f"{RUNS}/\n" if not old or old.endswith("\n") else f"\n{RUNS}/\n"
 
 
 def _engine(models: Sequence[str]) -> list[str]:

@@ -34,6 +34,8 @@ SECTIONS = (
     ("setup.cfg", "tool:pytest"),
 )
 
+_MOST_CONFIG_BYTES = 16 << 20
+
 
 # --- its configuration ----------------------------------------------------------------------------
 
@@ -49,7 +51,7 @@ class IniFile(NamedTuple):
 def config_file(folder: Path) -> IniFile | None:
     """Return the file of a folder that configures pytest, if there is one."""
     for name, section in SECTIONS:
-        if (path := folder / name).exists():
+        if (path := folder / name).is_file():
             keys = _section(path, section)
             if keys is not None or name in OWN:
                 return IniFile(path, section, keys or {})
@@ -76,6 +78,8 @@ def runs_folder(start: Path) -> Path:
 def _section(path: Path, section: str) -> Mapping[str, object] | None:
     """Return the keys of a section; None if it is missing or the file is malformed, which pytest reports."""
     try:
+        if path.stat().st_size > _MOST_CONFIG_BYTES:
+            return None
         text = path.read_text("utf-8")
         if path.suffix == ".toml":
             table: object = tomllib.loads(text)

@@ -42,7 +42,7 @@ def is_there(path: Path) -> bool:
 def check_regular(path: Path) -> None:
     """Raise `OpenClawError` for a link, a pipe, a device or a folder; a missing file is accepted."""
     if is_there(path) and not stat.S_ISREG(path.lstat().st_mode):
-        raise OpenClawError(f"{path} is not a regular file in its folder, as the files of a run are")
+        raise OpenClawError(f"{path} is not a regular file in its folder")
 
 
 def open_file(path: Path) -> BinaryIO:
@@ -54,6 +54,15 @@ def open_file(path: Path) -> BinaryIO:
     except OSError as error:
         where = f"{path}: {error.strerror or error}"
         raise OpenClawError(f"{where}; is {path.parent} a run directory?") from None
+
+
+def read_whole(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
+    """Return the content of a file; raise `OpenClawError` as `open_file`, or if it is too large."""
+    with open_file(path) as file:
+        data = file.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise OpenClawError(f"{path} has more than {most_bytes >> 20} MiB")
+    return data
 
 
 @contextlib.contextmanager
@@ -81,12 +90,8 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 def load_object(path: Path) -> JsonObject:
     """Return the JSON object in a file of a run folder; raise `OpenClawError` if there is no object."""
-    with open_file(path) as file:
-        data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
-        raise OpenClawError(f"{path} has more than {MOST_BYTES >> 20} MiB")
     try:
-        value = parse_json(data)
+        value = parse_json(read_whole(path))
     except ValueError as error:
         raise OpenClawError(f"{path} is not JSON: {error}") from None
     if not isinstance(value, dict):

@@ -2,6 +2,7 @@
 
 import configparser
 import json
+import os
 import re
 import tomllib
 from importlib import metadata
@@ -185,6 +186,35 @@ def test_runs_are_kept_out_of_git(folder, before, after, command):
     command("init")
 
     assert (folder / ".gitignore").read_text() == after
+
+
+def _sparse(path):
+    with path.open("wb") as file:
+        file.truncate(1 << 36)
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "message"),
+    [
+        (".gitignore", os.mkfifo, "not a regular file"),
+        (".gitignore", Path.mkdir, "not a regular file"),
+        (".gitignore", lambda path: path.symlink_to("../elsewhere/f"), "not a regular file"),
+        (".gitignore", _sparse, "more than 16 MiB"),
+        ("benchmarks", lambda path: path.symlink_to("../elsewhere"), "leads out of p"),
+        (".github", lambda path: path.symlink_to("../elsewhere/f"), "leads out of p"),
+    ],
+)
+def test_a_prepared_folder_leads_nowhere(folder, command, name, made, message):
+    """Nothing is written, in the folder or elsewhere, and no pipe is waited for."""
+    (folder / "elsewhere").mkdir()
+    (folder / "p").mkdir()
+    os.mkfifo(folder / "p" / "pytest.ini")
+    _sparse(folder / "p" / "tox.ini")
+    made(folder / "p" / name)
+
+    assert message in command.refused("init", "p")
+    assert {path.name for path in (folder / "p").iterdir()} == {"pytest.ini", "tox.ini", name}
+    assert not [*(folder / "elsewhere").iterdir()]
 
 
 def test_shipped_suites_are_written_with_what_they_refer_to(folder, command):
