@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pytest_openclaw.util.files import JsonObject
 
 REQUEST_TIMEOUT_S = 30.0
+MOST_BYTES = 64 << 20  # of a request: a conversation with its pictures
 _PIECE_BYTES = 64 << 10
 _REFUSED = b'{"error": {"message": "this request is not forwarded", "type": "invalid_request_error"}}'
 
@@ -43,10 +44,9 @@ async def listening(
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(REQUEST_TIMEOUT_S):
-                path, authorization, data = await _read(reader)
-            is_ours = hmac.compare_digest(authorization, f"Bearer {token}".encode())
+                path, data, refusal = await _read(reader, f"Bearer {token}".encode())
             request = load_object(data.decode("utf-8", "replace"))
-            status, kind, body = await answer(path, request) if is_ours else Outgoing(401)
+            status, kind, body = refusal or await answer(path, request)
             phrase = HTTPStatus(status).phrase
             head = f"HTTP/1.1 {status} {phrase}\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n"
             writer.write(head.encode("latin-1") + body)
@@ -63,18 +63,21 @@ async def listening(
         server.close()
 
 
-async def _read(reader: asyncio.StreamReader) -> tuple[str, bytes, bytearray]:
-    """Return the path, the authorization and the body of a request."""
+async def _read(reader: asyncio.StreamReader, expected: bytes) -> tuple[str, bytearray, Outgoing | None]:
+    """Return the path and the body of a request, and why it is refused: then its body is not read on."""
     parser = h11.Connection(h11.SERVER)
-    path, authorization, data = "", b"", bytearray()
+    path, data = "", bytearray()
     while not isinstance(event := parser.next_event(), h11.EndOfMessage):
         if event is h11.NEED_DATA:
             parser.receive_data(await reader.read(_PIECE_BYTES))
         elif isinstance(event, h11.Request):
-            authorization = dict(event.headers).get(b"authorization", b"")
+            if not hmac.compare_digest(dict(event.headers).get(b"authorization", b""), expected):
+                return "", data, Outgoing(401)
             path = event.target.decode("latin-1")
         elif isinstance(event, h11.Data):
             data += event.data
+            if len(data) > MOST_BYTES:
+                return "", bytearray(), Outgoing(413)
         else:
             raise ConnectionResetError
-    return path, authorization, data
+    return path, data, None

@@ -3,7 +3,11 @@
 import asyncio
 import json
 from dataclasses import replace
+from urllib.parse import urlsplit
 
+import pytest
+
+from pytest_openclaw.providers import loopback
 from pytest_openclaw.providers.claude_code_cli import NOT_PLAYED, ToolServer
 from tests.providers.servers import apis
 
@@ -58,3 +62,24 @@ def test_another_method_is_refused():
 
     assert (refused["id"], refused["error"]["code"]) == (1, -32601)
     assert (pinged["id"], pinged["result"], stream) == (99, {}, 405)
+
+
+@pytest.mark.parametrize(("knows_token", "status"), [(False, 401), (True, 413)])
+def test_no_more_than_necessary_of_a_body_is_read(monkeypatch, knows_token, status):
+    """The token is checked before the body, whose size is limited; this client waits for an answer to half of it."""
+    monkeypatch.setattr(loopback, "MOST_BYTES", 1000)
+
+    async def first_line():
+        async with loopback.listening(ToolServer((READ,), None).answer) as (url, token):
+            reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(url).port)
+            head = (
+                f"POST /mcp HTTP/1.1\r\nhost: h\r\nauthorization: Bearer {token if knows_token else 'x'}\r\n"
+            )
+            writer.write(f"{head}content-length: 4000\r\n\r\n".encode() + b" " * 2000)
+            async with asyncio.timeout(20):
+                line = await reader.readline()
+            writer.transport.abort()
+            await asyncio.sleep(0)
+            return line
+
+    assert f" {status} ".encode() in asyncio.run(first_line())
