@@ -2,8 +2,9 @@
 
     fake_capture.py MODE FILE …
 
-MODE is `sends`, `old-node` (refuses to start), `silent` (ends without a request), `hangs` or `odd` (sends an
-invalid request). FILE gets a line of JSON for each start.
+MODE is `sends`, `old-node` (refuses to start), `silent` (ends without a request), `hangs`, or sends what is
+invalid (`odd`), nested `deep` or `hostile`: it has the MODE, which may be a key, half of a character and texts
+that take a pattern a long time. FILE gets a line of JSON for each start.
 """
 
 import json
@@ -71,6 +72,11 @@ def ask(mode, config):
     body = {"model": server["models"][0]["id"], "messages": talk, "tools": wrapped, "stream": True}
     if mode == "odd":
         body = {"messages": talk, "tools": [{"type": "function"}]}
+    if mode == "deep":
+        for _ in range(300):
+            functions[0]["parameters"] = {"items": functions[0]["parameters"]}
+    if "hostile" in mode:
+        talk[0]["content"] += f"{mode} \ud800 {'a.b+' * 50_000} {'os=' * 100_000}|"
     request = urllib.request.Request(
         server["baseUrl"] + "/chat/completions",
         json.dumps(body).encode(),

@@ -68,6 +68,7 @@ def test_a_catalogue_is_saved(here, fake, capsys):
         pytest.param("old-node", "does not print its release: openclaw requires Node", id="old-node"),
         pytest.param("silent", ": Unknown model: capture-tools/model", id="silent-its-own-words"),
         pytest.param("odd", "cannot be captured: a tool of its request has no name", id="odd"),
+        pytest.param("deep", "cannot be captured: its request is nested too deeply", id="deep"),
     ],
 )
 def test_a_failure_is_reported(mode, said, here, fake, capsys):
@@ -78,6 +79,17 @@ def test_a_failure_is_reported(mode, said, here, fake, capsys):
 
     assert said in capsys.readouterr().err
     assert list(here.iterdir()) == []
+
+
+def test_a_hostile_request_is_saved_without_keys(here, fake, monkeypatch):
+    """Half of a character is replaced, and no text takes a pattern long."""
+    monkeypatch.setenv("BOX_API_KEY", "hostile-Zq7Wx3Ec9Rv5Tb1Yn8Um4Ik2Ol6P")
+    fake("hostile-Zq7Wx3Ec9Rv5Tb1Yn8Um4Ik2Ol6P")
+
+    assert main(["capture-tools", "-o", "c.json"]) == 0
+
+    assert "Zq7Wx3Ec9Rv5" not in (here / "c.json").read_text("utf-8")
+    assert "[secret] \ufffd a.b+" in read_catalogue(here / "c.json").requests["direct"]["system"]
 
 
 @pytest.mark.nightly

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pytest_openclaw.openclaw.catalog import DIRECT, Catalogue, read_catalogue
 from pytest_openclaw.providers.loopback import Outgoing, listening
@@ -36,8 +36,17 @@ from pytest_openclaw.providers.processes import Program, Running, run
 from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.providers.wire import object_in, objects_in, text_in
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import FOLDER_MODE, JsonObject, cache_folder, write_private
+from pytest_openclaw.util.files import (
+    DEEPEST,
+    FOLDER_MODE,
+    JsonObject,
+    cache_folder,
+    is_deeper,
+    write_private,
+)
+from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.signals import how_it_ended
+from pytest_openclaw.util.text import masking, valid_value
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.tool_calls import Tool
 
@@ -51,7 +60,7 @@ POLICIES: Mapping[str, JsonObject] = {
     "full": {"profile": "full", "toolSearch": False},
 }
 _NAME, _MODEL = "capture-tools", "model"
-_RELEASE = re.compile(r"\b\d{4}\.\d+\.\d+(?:[-.][0-9A-Za-z]+)*")
+_RELEASE = re.compile(r"\b\d{4}\.\d{1,9}\.\d{1,9}(?:[-.][0-9A-Za-z]{1,20}){0,4}")
 _QUESTION = "Say OK."
 
 
@@ -61,7 +70,12 @@ def capture() -> JsonObject:
     Raises:
         OpenClawError: OpenClaw is not installed, does not start, or sends nothing.
     """
-    return asyncio.run(_capture())
+    redactor = Redactor.of_run((), os.environ)
+    try:
+        with masking(redactor.text):
+            return cast("JsonObject", redactor.value(asyncio.run(_capture())))
+    except OpenClawError as error:
+        raise OpenClawError(redactor.text(str(error))) from None
 
 
 async def _capture() -> JsonObject:
@@ -107,7 +121,9 @@ async def _first_request(scratch: Scratch, policy: JsonObject, command: tuple[st
         raise OpenClawError(
             f"it sent no request; OpenClaw {how_it_ended(printed.exit_status)}{_quoted(reason)}"
         )
-    return read_request(body, _QUESTION, _placeholders(scratch))
+    if is_deeper(body, DEEPEST - 2):  # a catalog has it two levels deeper
+        raise OpenClawError("its request is nested too deeply")
+    return read_request(valid_value(body), _QUESTION, _placeholders(scratch))
 
 
 async def _run(scratch: Scratch, argv: tuple[str, ...], until: asyncio.Event | None = None) -> Running:
@@ -220,10 +236,10 @@ _PATTERNS = (
     (re.compile(rf"(?:{_DAY})?\b\d{{4}}-\d{{2}}-\d{{2}}(?:{_CLOCK})?"), "<time>"),
     (re.compile(r"(?<=Time zone: )[^\n]+"), "<zone>"),
     (re.compile(r"(?<=\bhost=)[^\s|]+"), "<host>"),
-    (re.compile(r"(?<=\bos=)[^|\n]+?(?= \||\n|$)"), "<os>"),
+    (re.compile(r"(?<=\bos=)[^|\n]{1,200}?(?= \||\n|$)"), "<os>"),
     (re.compile(r"\b127\.0\.0\.1:\d+"), "127.0.0.1:<port>"),
     (re.compile(r"(?:/home|/Users|[A-Za-z]:\\Users)[/\\][^/\\\s\"'`<>:]+"), "<home>"),
-    (re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]+\w"), "<address>"),
+    (re.compile(r"(?<![\w.+-])[\w.+-]++@[\w-]+\.[\w.-]+\w"), "<address>"),
 )
 _DOCS = re.compile(r"^Docs: (.+?)[/\\]docs$", re.MULTILINE)
 # Ordinary words of any prompt, which identify no user.
