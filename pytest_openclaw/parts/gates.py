@@ -325,7 +325,7 @@ def _rule(gates: GateSettings, group: Group, summary: Summary, run: MeasuredRun)
 
 
 #: cells without a row that are judged; a foreign run may claim more, and no gate has a verdict then
-_MOST_MISSING = 5000
+_MOST_MISSING = 10_000
 _OUTCOMES: Mapping[ToolDemand | None, Mapping[bool, ToolOutcome]] = {
     "call": {True: "valid", False: "no_call"},
     "restraint": {True: "restrained", False: "called_needlessly"},
