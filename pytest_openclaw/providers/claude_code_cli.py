@@ -33,7 +33,7 @@ from pytest_openclaw.providers.claude_stream import NAME, Stream, wire_names
 from pytest_openclaw.providers.loopback import Outgoing, listening
 from pytest_openclaw.providers.processes import Program, ProgramProvider, find_program, new_folders
 from pytest_openclaw.providers.server_errors import shortened
-from pytest_openclaw.providers.wire import function_of
+from pytest_openclaw.providers.wire import call_in, function_of, object_in, text_in
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import JsonObject, write_private
 from pytest_openclaw.util.text import valid_text, valid_value
@@ -42,7 +42,7 @@ from pytest_openclaw.values.faults import CallFailed
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Fault, Image, Reply
 from pytest_openclaw.values.requests import Request, in_new_conversation
-from pytest_openclaw.values.tool_calls import Tool, ToolCall
+from pytest_openclaw.values.tool_calls import Tool
 
 if TYPE_CHECKING:
     from pytest_openclaw.values.worlds import World
@@ -347,7 +347,7 @@ class ToolServer:
         if "id" not in message:
             return Outgoing(202, body=b"")
         try:
-            result = await self._result(message["method"], message.get("params", {}))
+            result = await self._result(text_in(message, "method"), object_in(message, "params"))
         except Exception as error:
             text = str(error) if isinstance(error, OpenClawError) else f"{type(error).__name__}: {error}"
             self.broken = " ".join(text.split())
@@ -359,7 +359,7 @@ class ToolServer:
         match method:
             case "initialize":
                 result = {
-                    "protocolVersion": params["protocolVersion"],
+                    "protocolVersion": params.get("protocolVersion"),
                     "capabilities": {"tools": {}},
                     "serverInfo": {"name": NAME, "version": __version__},
                 }
@@ -368,8 +368,7 @@ class ToolServer:
             case "tools/list":
                 result = {"tools": valid_value([function_of(tool, "inputSchema") for tool in self._tools])}
             case "tools/call":
-                arguments = json.dumps(params.get("arguments") or {}, ensure_ascii=False)
-                call = ToolCall(name=params["name"], arguments=arguments)
+                call = call_in(params, params.get("arguments") or {})
                 text = NOT_PLAYED
                 if self._world is not None:
                     async with self._lock:

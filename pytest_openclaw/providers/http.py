@@ -111,6 +111,8 @@ class HttpClient:
                 yield response
         except TimeoutError:
             raise CallFailed(faults.timed_out(self.name, timeout_s)) from None
+        except RecursionError:  # perhaps in the next request, which repeats blocks of an answer
+            raise CallFailed(faults.malformed(self.name, "it is nested too deep")) from None
         except _BROKEN as error:
             raise CallFailed(self._broken(error)) from None
 
@@ -137,7 +139,7 @@ class HttpClient:
         )
         try:
             return await self._client.send(request, stream=True)
-        except (*_BROKEN, httpx2.InvalidURL) as error:
+        except (*_BROKEN, httpx2.InvalidURL, ValueError) as error:  # the last, for a host in `Location`
             if has_connected or is_second or not _is_loss(error):
                 raise CallFailed(self._no_answer(call, error)) from None
         # Servers may close an idle connection at any time (llama.cpp after each stream), even just as it is

@@ -1,6 +1,7 @@
 """The JSON object that `openclaw agent --json` prints is found and parsed."""
 
 import json
+import time
 
 import pytest
 from hypothesis import given
@@ -50,6 +51,15 @@ def _failed(kind, message, **meta):
 def test_the_object_is_found_among_other_lines(stdout):
     """The first complete object of the command's form is taken, whatever else was printed."""
     assert find_envelope(stdout) == ANSWER
+
+
+def test_many_beginnings_of_an_object_take_no_time():
+    """A command that prints them does not stop the requests to other servers."""
+    began = time.process_time()
+
+    assert find_envelope('{"ok":[\n' * 100_000) is None
+
+    assert time.process_time() - began < 5
 
 
 @given(text=st.text())

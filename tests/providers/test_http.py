@@ -146,6 +146,27 @@ def test_no_connection(form, monkeypatch, look_up, status, why):
     assert fault.scope == ("endpoint" if status == "skipped_unavailable" else "cell")
 
 
+@pytest.mark.parametrize("location", [f"http://{'xn--a.' * 60}/", "http://%xn--a/", ":ws://\\@?"])
+def test_a_redirect_to_no_address(form, stream, server, location):
+    """It is a fault of the server's answer, whatever the HTTP library raises."""
+    server.enqueue(Script.answer(status=307, location=location))
+
+    fault = ask(form.provider(server.url), stream=stream)
+
+    assert fault.failure_type == "malformed_response"
+
+
+def test_a_request_nested_too_deep(server):
+    """An exchange repeats blocks of an answer, which the reader may still have read and no writer can write."""
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    call = reading.HttpCall(base_url=server.url, url=server.url, body={"block": deep}, headers={})
+
+    with pytest.raises(CallFailed, match="nested too deep"):
+        asyncio.run(http.HttpClient("box").fetch(call, timeout_s=5))
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_key_never_follows_to_another_origin(form, stream, server, status):
     """Neither key nor prompt goes to a server that was not named; the fault names the redirect's target."""

@@ -56,6 +56,16 @@ def test_without_a_world_a_call_is_refused():
     assert answered["result"] == {"content": [{"type": "text", "text": NOT_PLAYED}], "isError": True}
 
 
+@pytest.mark.parametrize(
+    "message", [{}, {"method": []}, request("tools/call"), {"method": "initialize", "params": [1]}]
+)
+def test_a_malformed_request_is_no_error_of_ours(message):
+    """The CLI decides what it sends."""
+    ((status, answered),) = talk({**message, "id": 1})
+
+    assert (status, answered["id"]) == (200, 1)
+
+
 def test_another_method_is_refused():
     """It gets an error with the protocol's number; the server continues, and has no stream of its own messages."""
     (_, refused), (_, pinged), (stream, _) = talk(request("resources/list"), request("ping", 99), None)

@@ -154,12 +154,12 @@ def write_config(
 
 _NO_ANSWER = re.compile(r"couldn't generate a response|incomplete or malformed tool call", re.IGNORECASE)
 # The first keys of its answers and errors.
-_BEGINNING = re.compile(r'^\{\s*"(?:ok|payloads)"\s*:', re.MULTILINE)
+_BEGINNING, _MOST_TRIED = re.compile(r'^\{\s*"(?:ok|payloads)"\s*:', re.MULTILINE), 16
 
 
 def find_envelope(stdout: str) -> JsonObject | None:
     """Return the object among the other lines that were printed; None if there is none."""
-    for match in _BEGINNING.finditer(stdout):
+    for _, match in zip(range(_MOST_TRIED), _BEGINNING.finditer(stdout), strict=False):
         try:
             return object_in(json.JSONDecoder().raw_decode(stdout, match.start())[0])
         except (ValueError, RecursionError):
@@ -476,7 +476,7 @@ class Scratch:
                 continue
             if path.is_dir():
                 folders.add(name)
-            else:
+            elif path.is_file():  # a pipe has no end
                 with suppress(FileNotFoundError):  # OpenClaw is just removing it
                     files[name] = self.with_world_paths(path.read_bytes().decode("utf-8", "surrogateescape"))
         return Workspace(files, folders)
