@@ -18,7 +18,7 @@ from pytest_openclaw.runs.rows import record_of
 from pytest_openclaw.session.reporting import STRICT, passed_strictly
 from pytest_openclaw.suites.load import check_id, images_in, read_prompt, written_messages
 from pytest_openclaw.util.errors import AskerFailed, CellNotSent
-from pytest_openclaw.util.text import printable
+from pytest_openclaw.util.text import clip, printable
 from pytest_openclaw.values.faults import BUDGET_SPENT
 from pytest_openclaw.values.prompts import NOTE, Cell, Prompt
 from pytest_openclaw.values.replies import CallResult, Reply, Verdict
@@ -339,7 +339,8 @@ class BenchmarkRun(CellRun):
         if why is None or not isinstance(payload, Record):
             return payload
         # The reason of `pytest.xfail()` in a test has a prefix.
-        return replace(payload, known_failure=why.removeprefix("reason: ") or "expected to fail")
+        why = clip(self.parts.redactor.text(why.removeprefix("reason: ")))
+        return replace(payload, known_failure=why or "expected to fail")
 
 
 def _with_parameters(cell: Cell, callspec_id: str) -> Cell:

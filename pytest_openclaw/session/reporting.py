@@ -67,6 +67,17 @@ def clean_report(report: pytest.TestReport, redactor: Redactor, config: pytest.C
     ]
 
 
+def mask_output(config: pytest.Config, redactor: Redactor) -> None:
+    """Remove secrets from all that pytest shows, from `--debug`, and from the properties of the session."""
+    places: list[tuple[Any, str]] = [(config.trace.root, "_writer")]
+    places += [(plugin, "add_global_property") for plugin in config.pluginmanager.get_plugins()]
+    if config.pluginmanager.has_plugin("terminalreporter"):
+        places.append((config.get_terminal_writer(), "write"))
+    for holder, name in places:
+        if write := getattr(holder, name, None):
+            vars(holder)[name] = lambda *said, to=write, **how: to(*map(redactor.text, map(str, said)), **how)
+
+
 def clean_warning(warning: warnings.WarningMessage, redactor: Redactor) -> None:
     """Remove secrets from a warning and make it printable; its category is unchanged."""
     text = str(warning.message)

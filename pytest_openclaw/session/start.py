@@ -23,6 +23,7 @@ from pytest_openclaw.providers.prices import Prices, has_list
 from pytest_openclaw.session import registries
 from pytest_openclaw.session.cells import CellParts
 from pytest_openclaw.session.registries import Classes
+from pytest_openclaw.session.reporting import mask_output
 from pytest_openclaw.session.settings import load_settings
 from pytest_openclaw.suites.cells import expand, is_wildcard
 from pytest_openclaw.util.errors import OpenClawError
@@ -113,6 +114,7 @@ def _start_owner(config: pytest.Config, classes: Classes, stack: ExitStack) -> O
             settings = replace(settings, targets=served_targets(config, settings, asked))
     providers = registries.make_providers(classes, settings)
     redactor = Redactor.of_run(providers.values(), os.environ)
+    mask_output(config, redactor)
     if sends:
         settings = within_open_files(config, settings, providers)
     if not _lists(config):

@@ -403,6 +403,29 @@ def test_a_subtest_shows_no_secret(plain_project, monkeypatch, server):
     assert list(leaks(plain_project.folder, session.text)) == []
 
 
+OWN_WORDS = {
+    "expected": "pytest.xfail(reply.text)",
+    "shown-by-a-plugin": "request.config.pluginmanager.get_plugin('terminalreporter').write_line(reply.text)",
+    "session-property": "record_testsuite_property('said', reply.text)",
+    "compared": "assert reply.text == 'no'",
+}
+
+
+@pytest.mark.parametrize("line", OWN_WORDS.values(), ids=OWN_WORDS)
+def test_no_word_of_a_test_shows_a_secret(plain_project, monkeypatch, server, line):
+    """A test may give a reply's text to pytest or another plugin, which show or write it."""
+    prepare(plain_project, monkeypatch, server)
+    code = BENCHMARK.partition("    print")[0].replace(
+        "record_property", "record_testsuite_property, request"
+    )
+    plain_project.write("benchmarks/test_bench.py", f"{code}    {line}\n")
+
+    session = plain_project.run("-rA", "--debug", "--junitxml=junit.xml", models=every("answer-whole"))
+
+    assert session.rows
+    assert list(leaks(plain_project.folder, session.text)) == []
+
+
 def prepare_broken(project, monkeypatch, server):
     """Add a validator and benchmarks in Python that raise on a reply, print it and log it."""
     prepare(project, monkeypatch, server)
