@@ -61,7 +61,7 @@ def read_whole(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
     with open_file(path) as file:
         data = file.read(most_bytes + 1)
     if len(data) > most_bytes:
-        raise OpenClawError(f"{path} has more than {most_bytes >> 20} MiB")
+        raise OpenClawError(f"{path} has more than {most_bytes / (1 << 20):g} MiB")
     return data
 
 
@@ -158,7 +158,7 @@ def cache_folder() -> Path:
 
 def write_private(path: Path, data: bytes) -> None:
     """Write a whole file that no other user may read."""
-    with open(path, "wb", opener=lambda name, flags: os.open(name, flags, FILE_MODE)) as file:
+    with open(path, "wb", opener=lambda name, flags: os.open(name, flags | _AT_ONCE, FILE_MODE)) as file:
         file.write(data)
 
 
@@ -201,7 +201,7 @@ def locked(path: Path, *, waits: bool = False, removes: bool = False) -> Iterato
 
 def _open_locked(path: Path) -> int | None:
     """Open a file with its lock; None if another holder has it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, FILE_MODE)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _AT_ONCE, FILE_MODE)
     is_ours = False
     try:
         # The last holder may have removed the file while this one waited.

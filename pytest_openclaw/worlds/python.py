@@ -26,7 +26,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import cache_folder, install_command, locked, packaged_file
+from pytest_openclaw.util.files import cache_folder, install_command, locked, packaged_file, replacing
 
 if TYPE_CHECKING:
     from wasmtime import Caller, Engine, Module
@@ -189,10 +189,8 @@ def load(*, for_grader: bool = False) -> tuple[Engine, Module]:
             if sha256(data).hexdigest() != _SHA256:
                 raise OpenClawError(f"{path} is not the known interpreter: {hint()}")
             module = wasmtime.Module(engine, data)
-            with suppress(OSError):
-                temporary = compiled.with_suffix(".tmp")
-                temporary.write_bytes(module.serialize())
-                temporary.replace(compiled)
+            with suppress(OSError), replacing(compiled) as file:
+                file.write(module.serialize())
             return engine, module
 
 

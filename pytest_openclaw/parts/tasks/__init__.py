@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_openclaw import options
+from pytest_openclaw.util.errors import OpenClawError
 
 if TYPE_CHECKING:
     from pytest_openclaw.conclusions.summary import SummaryPart
@@ -88,7 +89,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     names = dict[Path, list[str]]()
     for folder in with_manifest:
-        with suppress(ValueError, OSError):  # other programs have files of this name
+        with suppress(ValueError, OSError, OpenClawError):  # other programs have files of this name
             names[folder] = read_manifest(folder)[0]
     positions = [n for n, item in enumerate(items) if item.path.stem in names.get(item.path.parent, ())]
     ordered = sorted(positions, key=lambda n: names[items[n].path.parent].index(items[n].path.stem))

@@ -25,6 +25,7 @@ from msgspec import Meta, Struct
 
 from pytest_openclaw.parts.tasks.grading import Grader, Score, mean_score, numbers_in, trace_of, transcript_of
 from pytest_openclaw.parts.tasks.task import Task, functions_with, imported, imported_words
+from pytest_openclaw.util.files import DEEPEST, is_deeper, read_whole
 from pytest_openclaw.util.text import valid_text
 from pytest_openclaw.util.typed import Amount, Count, Filled, converted, shown
 from pytest_openclaw.values.replies import Reply
@@ -32,6 +33,7 @@ from pytest_openclaw.values.requests import NEW
 from pytest_openclaw.worlds import python, shell
 from pytest_openclaw.worlds.workspace import ROOT, is_inside, normal_path
 
+MOST_SPEC_BYTES, MOST_FILE_BYTES = 1 << 18, 64 << 20
 Seconds = Annotated[float, Meta(gt=0)]
 
 # --- claw-bench -----------------------------------------------------------------------------------
@@ -63,7 +65,10 @@ class ClawBenchTask(Struct):
 def read_claw_bench(file: Path) -> Task:
     """Return the task of a file `task.toml`."""
     folder = file.parent
-    spec = converted(tomllib.loads(file.read_text("utf-8")), ClawBenchTask)
+    table = tomllib.loads(_spec(file))
+    if is_deeper(table, DEEPEST):
+        raise RecursionError
+    spec = converted(table, ClawBenchTask)
     if not python.is_installed():  # it is needed by the setup of the workspace
         return Task(id=spec.id, left_out=python.hint())
     prompt, files = _text_in(folder, "instruction.md"), texts_in(folder, "verifier")
@@ -163,7 +168,7 @@ class PinchBenchTask(Struct):
 
 def read_pinch_bench(file: Path) -> Task:
     """Return the task of a file; it is left out if only a judge grades it."""
-    text = file.read_text("utf-8-sig")
+    text = _spec(file)
     found = _FRONT_MATTER.match(text)
     if found is None:
         raise ValueError("has no front matter. Begin it with a line --- and end that part with another.")
@@ -208,7 +213,7 @@ def _pinch_arguments(prompt: str, reply: Reply) -> dict[str, list[Any]]:
 def read_manifest(folder: Path) -> tuple[list[str], dict[str, str]]:
     """Return the names of a folder's tasks in their order, and their categories; empty without a manifest."""
     file = folder / _MANIFEST
-    lists = converted(_parsed_yaml(file.read_text("utf-8"), _MANIFEST), _LISTS) if file.is_file() else {}
+    lists = converted(_parsed_yaml(_spec(file), _MANIFEST), _LISTS) if file.is_file() else {}
     category = {task: name for name, tasks in (lists.get("categories") or {}).items() for task in tasks or ()}
     order = [*(lists.get("run_first") or ()), *(lists.get("tasks") or ()), *category]
     return [*dict.fromkeys(order)], category
@@ -283,13 +288,13 @@ def is_scenario(file: Path) -> bool:
 def read_scenario(file: Path) -> Task:
     """Return the task of a scenario; it is left out if it is not active, or needs an installed OpenClaw."""
     root, folder = file.parents[2], file.parent
-    spec = converted(_parsed_yaml(file.read_text("utf-8-sig"), "it"), Scenario)
+    spec = converted(_parsed_yaml(_spec(file), "it"), Scenario)
     if spec.benchmark_status != "active":
         return Task(id=spec.id, left_out=f"its benchmark_status is {spec.benchmark_status}")
     if spec.setup_script:
         return Task(id=spec.id, left_out="its setup_script prepares a machine")
     check = _inside(root, f"{_CUSTOM_CHECKS}/{spec.custom_check}", "custom_check")
-    code = (root / check).read_text("utf-8-sig")
+    code = _spec(root / check)
     _check_code(code, check, "grade(workspace, trace)")
     files = {check: code, **imported(code, texts_in(root, "harness") | texts_in(root, "frameworks"))}
     if live := functions_with("openclaw_bin", files) & imported_words(code):
@@ -414,7 +419,11 @@ def _text_in(folder: Path, name: str) -> str | None:
 
 def _text(file: Path) -> str:
     # Bytes that are not UTF-8 are surrogate escapes, as in all worlds.
-    return file.read_bytes().decode("utf-8", "surrogateescape")
+    return read_whole(file.resolve(), most_bytes=MOST_FILE_BYTES).decode("utf-8", "surrogateescape")
+
+
+def _spec(file: Path) -> str:
+    return read_whole(file.resolve(), most_bytes=MOST_SPEC_BYTES).decode("utf-8-sig").replace("\r\n", "\n")
 
 
 def _parsed_yaml(text: str, what: str) -> Any:
@@ -423,6 +432,9 @@ def _parsed_yaml(text: str, what: str) -> Any:
     except ImportError:
         raise ValueError("needs PyYAML: pip install 'pytest-openclaw[tasks]'") from None
     try:
+        # Text of some lines may have billions of items through aliases.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            raise ValueError("it has an alias")
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ValueError(f"{what} is not YAML: {error}") from None

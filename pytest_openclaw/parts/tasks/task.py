@@ -91,6 +91,8 @@ def read_suite(read: Callable[[Path], Task], file: Path, settings: TaskSettings,
         check_id({"id": task.id})
     except (ValueError, OSError, OpenClawError) as error:
         raise SuiteError(f"{name}: {' '.join(str(error).split())}") from None
+    except (RecursionError, MemoryError):  # Python's parsers raise the latter, too
+        raise SuiteError(f"{name}: is nested too deeply.") from None
     grader = task.grader
     needs = lacking(grader) if grader else ""
     why = task.left_out or _why_left_out(task, needs, settings)

@@ -63,11 +63,23 @@ def test_a_task_is_a_prompt_in_a_world(tmp_path):
         pytest.param(_file("{source: x, dest: y}"), 'has "x", which is not in', id="no-asset"),
         pytest.param(_file("{source: ../tasks/task_a.md, dest: y}"), "which is not in", id="elsewhere"),
         pytest.param(_file("{path: ../../etc/x, content: y}"), "not a file of the workspace", id="outside"),
+        pytest.param(_file("{source: pipe, dest: y}"), "pipe is not a regular file", id="pipe"),
+        pytest.param(_file("{source: sparse, dest: y}"), "has more than 64 MiB", id="huge-file"),
+        pytest.param(
+            FRONT + "x: [" + "a, " * 100_000 + "]\n" + REST, "task_a.md has more than 0.25 MiB", id="huge"
+        ),
+        pytest.param(
+            FRONT + "a: &a [x]\nsessions: [{prompt: [*a, *a]}]\n" + REST, "it has an alias", id="alias"
+        ),
+        pytest.param(FRONT + REST.replace("{}", "-" * 99_999 + "1"), "is nested too deeply", id="deep-code"),
     ],
 )
 def test_a_broken_task(tmp_path, text, error):
     """The message names the file and the error."""
-    (tmp_path / "skill/assets").mkdir(parents=True)
+    (assets := tmp_path / "skill/assets").mkdir(parents=True)
+    os.mkfifo(assets / "pipe")
+    with (assets / "sparse").open("wb") as file:
+        file.truncate(1 << 36)
 
     with pytest.raises(SuiteError) as raised:
         _read(tmp_path, text)
