@@ -228,7 +228,7 @@ class _Run:
         changed = {path: text for path, text in files.items() if before.get(path) != text}
         self.texts = [done.stdout + done.stderr, *changed.values()]
         return {
-            "timed_out": _is_ended(done, self.python_runs),
+            "timed_out": _is_ended(done, self.python_runs) or time.process_time() > self._deadline,
             "output": output,
             "code": code,
             "files": changed,
@@ -362,6 +362,8 @@ class _Run:
         files: dict[str, str] = {}
         folders: list[str] = []
         for full, is_folder in _walk(self._fs, "/"):
+            if time.process_time() > self._deadline:  # to read a folder, bashkit looks at all paths
+                break
             with suppress(ValueError, OSError, RuntimeError):  # an impossible name, or a link to nowhere
                 path = normal_path(full)
                 if not is_folder:

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.util import bounded
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.worlds import ScriptedCommand, World
+from pytest_openclaw.worlds import shell
 from tests.searching import examples
 from tests.unit.worlds.conftest import Caller
 
@@ -155,6 +156,15 @@ def test_no_command_takes_this_machines_time_or_memory(calls_in, command, ended)
     assert call.sh("echo after") == "after"
     assert call.playing.state.timed_out == ((0,) if ended == "Command timed out" else ())
     assert call.playing.state.changed == ()
+
+
+def test_the_time_to_read_many_folders_counts():
+    """A command that is quick to make them ends as one that timed out, and not when its process is killed."""
+    command = "for n in $(seq 550); do mkdir -p $n/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p; done; echo made"
+
+    ran = shell.play(command, {}, 3.0)
+
+    assert (ran.timed_out, ran.output) == (True, "made\n")
 
 
 @pytest.mark.parametrize(
