@@ -55,6 +55,8 @@ CONTINUED = (
     "the CLI asked its model again by itself, after an answer that was empty or cut off, so the user's next"
     " message was not sent. Raise the prompt's max_output_tokens if it was cut off."
 )
+# Answers beyond `--max-turns`, such as those that the CLI continues by itself.
+_SPARE_ANSWERS = 8
 COMMAND_ENV = "OPENCLAW_CLAUDE_COMMAND"
 KEY_ENV = "ANTHROPIC_API_KEY"
 BASE_URL_ENV = "ANTHROPIC_BASE_URL"
@@ -204,6 +206,7 @@ class ClaudeCodeCLI(ProgramProvider):
         name = self.setup.name
         running = await processes.start(name, program)
         messages = [*request.turns]
+        n_left = _SPARE_ANSWERS + (request.world.steps if request.world else 1) * (1 + len(messages))
         try:
             async with asyncio.timeout(request.timeout_s) as scope:
                 while not stream.over and (line := await running.next_line()) is not None:
@@ -216,6 +219,8 @@ class ClaudeCodeCLI(ProgramProvider):
                         if not messages:  # after the answer to the last one the CLI ends by itself
                             running.end_input()
                     if stream.answer is not before:  # each turn has its own timeout
+                        if (n_left := n_left - 1) < 0:
+                            return faults.cli_failed(name, "the CLI sends more answers than were asked for.")
                         scope.reschedule(asyncio.get_running_loop().time() + request.timeout_s)
                 if messages and stream.continued:
                     return faults.cli_failed(name, CONTINUED)

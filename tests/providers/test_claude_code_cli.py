@@ -524,3 +524,13 @@ def test_a_cli_that_continues_by_itself():
 
     assert (fault.failure_type, fault.raw) == ("cli_error", "Hello")
     assert "next message was not sent" in fault.message
+
+
+def test_answers_without_end():
+    """Each answer has its own timeout, so their number is limited."""
+    fault = ask(environ_of("endless"), tools=PLAYED, world=WORLD)
+
+    assert (fault.failure_type, fault.message) == (
+        "cli_error",
+        "claude_code_cli: the CLI sends more answers than were asked for.",
+    )

@@ -164,6 +164,17 @@ def continued():
     time.sleep(600)
 
 
+def endless():
+    """Answer without end."""
+    begin()
+    for number in range(10_000):
+        turn(number, "Hello", [(f"toolu_{number}", "mcp__openclaw__read", "{}")])
+        block = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": "milk"}
+        say({"type": "user", "message": {"role": "user", "content": [block]}})
+        requesting()
+        time.sleep(0.01)
+
+
 def max_turns():
     begin()
     end_at_limit()
