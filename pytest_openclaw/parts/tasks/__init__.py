@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_openclaw import options
-from pytest_openclaw.util.errors import OpenClawError
 
 if TYPE_CHECKING:
     from pytest_openclaw.conclusions.summary import SummaryPart
@@ -86,6 +85,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if not with_manifest:
         return
     from pytest_openclaw.parts.tasks.formats import read_manifest
+    from pytest_openclaw.util.errors import OpenClawError
 
     names = dict[Path, list[str]]()
     for folder in with_manifest:
