@@ -56,7 +56,7 @@ def open_file(path: Path) -> BinaryIO:
         raise OpenClawError(f"{where}; is {path.parent} a run directory?") from None
 
 
-def read_whole(path: Path, *, most_bytes: int = MOST_BYTES) -> bytes:
+def read_whole(path: Path, *, most_bytes: int) -> bytes:
     """Return the content of a file; raise `OpenClawError` as `open_file`, or if it is too large."""
     with open_file(path) as file:
         data = file.read(most_bytes + 1)
@@ -91,7 +91,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 def load_object(path: Path) -> JsonObject:
     """Return the JSON object in a file of a run folder; raise `OpenClawError` if there is no object."""
     try:
-        value = parse_json(read_whole(path))
+        value = parse_json(read_whole(path, most_bytes=MOST_BYTES))
     except ValueError as error:
         raise OpenClawError(f"{path} is not JSON: {error}") from None
     if not isinstance(value, dict):
