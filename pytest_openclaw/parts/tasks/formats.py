@@ -18,23 +18,23 @@ from importlib import metadata
 from itertools import takewhile
 from math import inf
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import pytest
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from pytest_openclaw.parts.tasks.grading import Grader, Score, mean_score, numbers_in, trace_of, transcript_of
 from pytest_openclaw.parts.tasks.task import Task, functions_with, imported, imported_words
 from pytest_openclaw.util.files import DEEPEST, is_deeper, read_whole
 from pytest_openclaw.util.text import valid_text
-from pytest_openclaw.util.typed import Amount, Count, Filled, converted, shown
+from pytest_openclaw.util.typed import Amount, Count, Filled, PositiveAmount, converted, shown
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import NEW
 from pytest_openclaw.worlds import python, shell
 from pytest_openclaw.worlds.workspace import ROOT, is_inside, normal_path
 
-MOST_SPEC_BYTES, MOST_FILE_BYTES = 1 << 18, 64 << 20
-Seconds = Annotated[float, Meta(gt=0)]
+MOST_SPEC_BYTES, MOST_FILE_BYTES = 1 << 18, 64 << 20  # of a description, and of all files together
+_TOO_LARGE = f"has more than {MOST_FILE_BYTES >> 20} MiB"
 
 # --- claw-bench -----------------------------------------------------------------------------------
 
@@ -55,7 +55,7 @@ class ClawBenchTask(Struct):
     """The file `task.toml`; other keys are for claw-bench's own program."""
 
     id: Filled
-    timeout: Seconds = 300
+    timeout: PositiveAmount = 300
     title: str = ""
     domain: str | None = None
     level: str = ""
@@ -157,7 +157,7 @@ class PinchBenchTask(Struct):
 
     id: Filled
     grading_type: Literal["automated", "hybrid", "llm_judge"] = "automated"
-    timeout_seconds: Seconds = 120
+    timeout_seconds: PositiveAmount = 120
     name: str = ""
     category: str | None = None
     workspace_files: list[FileSpec] | None = None
@@ -266,7 +266,7 @@ class Scenario(Struct):
     name: str = ""
     difficulty: str = "medium"
     benchmark_status: str = "active"
-    timeout_seconds: Seconds = 180
+    timeout_seconds: PositiveAmount = 180
     pass_threshold: Amount = 0.6
     optimal_steps: Count = 5
     efficiency_penalty_cap: Amount = 0.3
@@ -380,16 +380,18 @@ def _fit_of_tools(tools: Sequence[str], expected: Sequence[str], ideal: Sequence
 def _files_of(specs: Iterable[FileSpec], folder: Path, *bases: Path) -> dict[str, str]:
     """Return the files of the workspace; a source that is a folder has all of its files. See `_inside`."""
     files: dict[str, str] = {}
+    n_chars = 0
     for spec in specs:
         path = normal_path(given := spec.dest or spec.path)
         if not path or not is_inside(path):
             raise ValueError(f"workspace_files has {shown(given)}, which is not a file of the workspace.")
-        if spec.content is not None:
-            files[path] = spec.content
-        else:
+        source, found = "", {"": spec.content or ""}
+        if spec.content is None:
             source = _inside(folder, spec.source, "workspace_files", *bases)
             found = texts_in(folder, source) or {source: _text(folder / source)}
-            files |= {f"{path}{name.removeprefix(source)}": text for name, text in found.items()}
+        if (n_chars := n_chars + sum(map(len, found.values()))) > MOST_FILE_BYTES:
+            raise ValueError(f"workspace_files {_TOO_LARGE}")
+        files |= {f"{path}{name.removeprefix(source)}": text for name, text in found.items()}
     return files
 
 
@@ -405,11 +407,14 @@ def _inside(folder: Path, name: str, key: str, *bases: Path) -> str:
 def texts_in(folder: Path, below: str) -> dict[str, str]:
     """Return the files below a path in a folder, by their path in the folder; no link leads out of it."""
     real = folder.resolve()
-    return {
-        path.relative_to(folder).as_posix(): _text(path)
+    paths = [
+        path
         for path in sorted((folder / below).rglob("*"))
         if path.is_file() and path.resolve().is_relative_to(real) and "__pycache__" not in path.parts
-    }
+    ]
+    if sum(path.stat().st_size for path in paths) > MOST_FILE_BYTES:
+        raise ValueError(f"{folder / below} {_TOO_LARGE}")
+    return {path.relative_to(folder).as_posix(): _text(path) for path in paths}
 
 
 def _text_in(folder: Path, name: str) -> str | None:
@@ -432,9 +437,14 @@ def _parsed_yaml(text: str, what: str) -> Any:
     except ImportError:
         raise ValueError("needs PyYAML: pip install 'pytest-openclaw[tasks]'") from None
     try:
-        # Text of some lines may have billions of items through aliases.
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            raise ValueError("it has an alias")
+        depth = 0
+        for event in yaml.parse(text, yaml.SafeLoader):
+            # Text of some lines may have billions of items through aliases.
+            if isinstance(event, yaml.AliasEvent):
+                raise ValueError("it has an alias")
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > DEEPEST:  # PyYAML looks at all outer levels with each token
+                raise RecursionError("it is nested too deeply")
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ValueError(f"{what} is not YAML: {error}") from None

@@ -66,6 +66,16 @@ def test_a_task_is_a_prompt_in_a_world(tmp_path):
         pytest.param(_file("{source: pipe, dest: y}"), "pipe is not a regular file", id="pipe"),
         pytest.param(_file("{source: sparse, dest: y}"), "has more than 64 MiB", id="huge-file"),
         pytest.param(
+            _file("{source: parts, dest: y}"), "assets/parts has more than 64 MiB", id="huge-folder"
+        ),
+        pytest.param(
+            _file("{source: parts/a, dest: y}, " * 2),
+            "workspace_files has more than 64 MiB",
+            id="huge-files",
+        ),
+        pytest.param(FRONT.replace("90", ".inf") + REST, "timeout_seconds is Infinity", id="endless"),
+        pytest.param(FRONT + "x: " + "[" * 99_999 + "\n" + REST, "it is nested too deeply", id="deep"),
+        pytest.param(
             FRONT + "x: [" + "a, " * 100_000 + "]\n" + REST, "task_a.md has more than 0.25 MiB", id="huge"
         ),
         pytest.param(
@@ -78,8 +88,10 @@ def test_a_broken_task(tmp_path, text, error):
     """The message names the file and the error."""
     (assets := tmp_path / "skill/assets").mkdir(parents=True)
     os.mkfifo(assets / "pipe")
-    with (assets / "sparse").open("wb") as file:
-        file.truncate(1 << 36)
+    (assets / "parts").mkdir()
+    for name, size in {"sparse": 1 << 36, "parts/a": 40 << 20, "parts/b": 40 << 20}.items():
+        with (assets / name).open("wb") as file:
+            file.truncate(size)
 
     with pytest.raises(SuiteError) as raised:
         _read(tmp_path, text)
