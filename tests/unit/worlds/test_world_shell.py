@@ -158,6 +158,7 @@ def test_no_command_takes_this_machines_time_or_memory(calls_in, command, ended)
     assert call.playing.state.changed == ()
 
 
+@pytest.mark.newest
 def test_the_time_to_read_many_folders_counts():
     """A command that is quick to make them ends as one that timed out, and not when its process is killed."""
     command = "for n in $(seq 550); do mkdir -p $n/a/b/c/d/e/f/g/h/i/j/k/l/m/n/o/p; done; echo made"
