@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Required,
 
 from msgspec import Meta, Struct
 
-from pytest_openclaw.util.typed import Count, Filled, Positive, converted
+from pytest_openclaw.util.typed import Count, Filled, Positive, PositiveAmount, converted
 from pytest_openclaw.values.parts import added_to
 from pytest_openclaw.values.requests import DEFAULT_MAX_OUTPUT_TOKENS, CellKey
 from pytest_openclaw.values.settings import OTHER, Rule
@@ -274,9 +274,7 @@ KEYS: Mapping[str, Key] = {
         Annotated[tuple[Filled, ...], Meta(min_length=1, max_length=MOST_TURNS)], '["And now?"]', _ASKED
     ),
     "max_output_tokens": Key(Positive, "256", _ASKED, Positive),
-    "timeout_s": Key(
-        Annotated[float, Meta(gt=0)], "60", Rule("free", "noted")
-    ),  # decides which cells time out
+    "timeout_s": Key(PositiveAmount, "60", Rule("free", "noted")),  # decides which cells time out
     "tools": Key(Any, '"direct"', _FREE, Any),
     "tools_sha256": Key(str, rule=_ASKED),
     "world": Key(

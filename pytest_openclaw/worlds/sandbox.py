@@ -22,7 +22,7 @@ from itertools import islice
 from posixpath import join, normpath
 from typing import TYPE_CHECKING, Any
 
-from bashkit import Bash, BuiltinResult
+from bashkit import Bash, BashError, BuiltinResult
 from msgspec import Struct, convert
 
 from pytest_openclaw.util.bounded import within
@@ -430,7 +430,7 @@ class _Run:
             return set()
         patterns = (_PATTERN_ESCAPE.sub(" ", one.pattern).replace("\\", "") for one in self._commands)
         named = {*_WORD.findall(" ".join(patterns))} - _of_the_shell()
-        with suppress(Exception):  # a command that does not parse will fail when it runs
+        with suppress(BashError, UnicodeError):  # a command that does not parse will fail when it runs
             written = _plain_bash().analyze(self._asked["command"]).command_names
             named |= {*filter(_WORD.fullmatch, written)} - self._known
         return named - {*_SHELLS}
@@ -483,7 +483,7 @@ class _Run:
         texts += [one.strip("$()`") for text in texts for one in _EXPANSION.findall(text)]
         named: list[str] = []
         for text in texts:
-            with suppress(Exception):  # it does not parse
+            with suppress(BashError, UnicodeError):  # it does not parse
                 named += filter(_GLOB.search, _plain_bash().analyze(text).command_names)
         known = {path.rpartition("/")[2] for path in self._programs.keys() | files.keys()}
         if any(matching(known, name.rpartition("/")[2]) for name in named):
