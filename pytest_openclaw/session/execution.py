@@ -33,7 +33,7 @@ from pytest_openclaw.suites.cells import (
 )
 from pytest_openclaw.suites.load import known_failure_of, load_suite
 from pytest_openclaw.util.errors import SuiteError
-from pytest_openclaw.util.text import closest, printable
+from pytest_openclaw.util.text import closest, printable, valid_text
 from pytest_openclaw.values.parts import Pacing, pace_of
 from pytest_openclaw.values.prompts import Cell, Prompt, Suite
 from pytest_openclaw.values.protocols import Provider
@@ -227,7 +227,7 @@ class Runner(ProcessRole):
     def name_of(self, path: Path) -> str:
         """Return a suite's name in rows: its path from the root folder, with `/`."""
         root = self._config.rootpath
-        return path.relative_to(root).as_posix() if path.is_relative_to(root) else path.as_posix()
+        return valid_text((path.relative_to(root) if path.is_relative_to(root) else path).as_posix())
 
     def cells_of(self, prompts: Sequence[Prompt]) -> tuple[Cell, ...]:
         """Return the cells of the selected prompts, one per target and repeat, ordered by target."""

@@ -132,10 +132,10 @@ def images_in(folder: Path) -> ReadImage:
     @cache
     def read_image(path: str) -> Image:
         file = (folder / path).resolve()
-        if not file.is_file() or not file.is_relative_to(folder.resolve()):
-            hint = f"Put the image into {folder}, and write its path from there."
-            raise ValueError(f"{shown(path)} is not a file below the suite's folder. {hint}")
         try:
+            if not file.is_file() or not file.is_relative_to(folder.resolve()):
+                hint = f"Put the image into {folder}, and write its path from there."
+                raise ValueError(f"{shown(path)} is not a file below the suite's folder. {hint}")
             with file.open("rb") as image:
                 data = image.read(MOST_BYTES + 1)
         except OSError as error:

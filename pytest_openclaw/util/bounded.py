@@ -84,7 +84,7 @@ def compile_pattern(pattern: str) -> regex.Pattern[str]:
         try:
             re.compile(pattern)
             return regex.compile(pattern, regex.V0)
-        except (re.error, regex.error, RecursionError, OverflowError) as error:
+        except (re.error, regex.error, RecursionError, OverflowError, MemoryError) as error:
             why = (
                 f"is not a regular expression ({error}): {shown(pattern)}. Fix it, or use another validator."
             )

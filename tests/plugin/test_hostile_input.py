@@ -1,7 +1,10 @@
 """Hostile texts in suites, replies and model names: rows keep them whole, terminals show them harmless."""
 
 import json
+import os
 import re
+import shutil
+import sys
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -113,6 +116,19 @@ def test_odd_ids(plain_project):
     assert_harmless(session)
     page = assert_sound_page(session)
     assert [text for text in shown.values() if text not in page] == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are Unicode elsewhere")
+def test_a_folder_whose_name_is_not_unicode(plain_project):
+    """The rows of its suite, and of all others, are written."""
+    plain_project.suite({"P1": ("say yes", YES)})
+    shutil.copytree(plain_project.folder / "benchmarks", plain_project.folder / os.fsdecode(b"b\xff"))
+
+    # pytest's own cache cannot store such a name.
+    session = plain_project.run(os.fsdecode(b"b\xff/prompts_a.json"), "-p", "no:cacheprovider")
+
+    session.outcomes(passed=2)
+    assert len(session.rows) == 2
 
 
 @pytest.mark.nightly
