@@ -54,20 +54,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         _find_project(arguments)
         answer = load_command(arguments.command).run(arguments)
-    except OpenClawError as error:
-        _complain(prog, str(error))
+        for warning in answer.warnings:
+            _complain(prog, warning)
+        try:
+            _show(answer, as_json=arguments.json)
+        except BrokenPipeError:
+            # The reader has closed the pipe; Python would report it again when it flushes at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OpenClawError, OSError) as error:
+        where, why = getattr(error, "filename", None), getattr(error, "strerror", None) or error
+        _complain(prog, f"{where}: {why}" if where else str(why))
         return REFUSED
-    except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        _complain(prog, f"{where}{error.strerror or error}")
-        return REFUSED
-    for warning in answer.warnings:
-        _complain(prog, warning)
-    try:
-        _show(answer, as_json=arguments.json)
-    except BrokenPipeError:
-        # The reader has closed the pipe; Python would report it again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return answer.status
 
 

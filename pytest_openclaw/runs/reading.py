@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_openclaw.runs.directory import CONFIG, INVENTORY, RESULTS, SURFACE, is_active
+from pytest_openclaw.runs.rows import figures_in
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import MOST_BYTES, JsonObject, is_there, load_object, open_file, parse_json
 from pytest_openclaw.util.typed import shown
@@ -32,53 +33,51 @@ LEFT_OUT: dict[str, Any] = {
     "extra": {},
 }  # fmt: skip
 """The texts of a record, with the values that replace them: no figure depends on them."""
-_FIGURES = ("score", "agreement", "steps", "recorded_steps", "without_judge")
-"""The keys of `parsed_output` from which plugins make figures."""
 _KEPT = tuple(one.name for one in fields(Record) if one.name not in LEFT_OUT)
 _kept_of = attrgetter(*_KEPT)
 
 
 def without_texts(record: Record, shared: dict[Any, Any]) -> Record:
-    """Return a record without the texts of `LEFT_OUT`, except those of `_FIGURES`.
+    """Return a record without the texts of `LEFT_OUT`, except its `figures_in`.
 
     Args:
         record: as in its row.
         shared: holds equal values of records once, so that a record takes about a kilobyte.
     """
-    parsed = {key: value for key, value in (record.parsed_output or {}).items() if key in _FIGURES}
     kept = [
         shared.setdefault(value, value) if type(value) in (str, tuple) else value
         for value in _kept_of(record)
     ]
     return Record(
         **dict(zip(_KEPT, kept, strict=True)),
-        **{**LEFT_OUT, "parsed_output": parsed or None},
+        **{**LEFT_OUT, "parsed_output": figures_in(record.parsed_output)},
     )
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRow:
-    """A row of a run: its record without texts, and the position of its line, without the line feed."""
+    """A row of a run: its record without texts, and position and hash of its line, without the line feed."""
 
     record: Record
     results: Path
     start: int
     n_bytes: int
+    hash: int
 
     @property
     def line(self) -> bytes:
-        """The bytes of the row, to be written again unchanged."""
+        """The bytes of the row, to be written again; raises `OpenClawError` if they are others now."""
         with open_file(self.results) as file:
             file.seek(self.start)
-            return file.read(self.n_bytes)
+            line = file.read(self.n_bytes)
+        if hash(line) != self.hash:
+            raise OpenClawError(f"{self.results} has changed while it was read")
+        return line
 
     @property
     def whole(self) -> Record:
-        """The whole record, read from the file; raises `OpenClawError` if the file has changed meanwhile."""
-        try:
-            return from_row(parse_json(self.line))
-        except ValueError as error:
-            raise OpenClawError(f"{self.results} has changed while it was read: {error}") from None
+        """The whole record, read from the file; raises as `line` does."""
+        return from_row(parse_json(self.line))
 
 
 def read_rows(results: Path) -> Iterator[tuple[bytes, Record]]:
@@ -169,7 +168,8 @@ def load_run(path: Path, *, even_active: bool = False, shared: dict[Any, Any] | 
     start = 0
     for line, record in read_rows(path / RESULTS):
         rows.pop(record.key, None)
-        row = StoredRow(without_texts(record, shared), path / RESULTS, start, len(line.removesuffix(b"\n")))
+        plain = line.removesuffix(b"\n")
+        row = StoredRow(without_texts(record, shared), path / RESULTS, start, len(plain), hash(plain))
         rows[row.record.key] = row
         start += len(line)
     config = load_config(path)

@@ -211,6 +211,13 @@ _LISTS = ("tool_calls", "harm_tools", "tool_call_details", "turns", "written_cal
 """Fields in the order in which they share the space that the texts leave."""
 
 
+def figures_in(parsed: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the values of a `parsed_output` from which plugins make figures."""
+    keys = ("score", "agreement", "steps", "recorded_steps", "without_judge")
+    found = {key: parsed[key] for key in keys if key in parsed} if parsed else {}
+    return {key: value for key, value in found.items() if _size(value) <= MAX_NAME_BYTES} or None
+
+
 def clipped(record: Record) -> Record:
     """Return a record whose row takes at most `MAX_ROW_BYTES`; its `cut` names the shortened fields."""
     cut = {*(record.cut or ())}
@@ -219,7 +226,7 @@ def clipped(record: Record) -> Record:
     }
     if _size(record.parsed_output) > MAX_TEXT_BYTES:
         cut.add("parsed_output")
-        kept["parsed_output"] = None
+        kept["parsed_output"] = figures_in(record.parsed_output)
     lists = {name: list(value) for name in _LISTS if (value := getattr(record, name))}
     bare: dict[str, Any] = {**kept, **dict.fromkeys(lists, ()), "cut": None}
     room = MAX_ROW_BYTES - _ROOM_FOR_CUT - _size(to_row(replace(record, **bare)))

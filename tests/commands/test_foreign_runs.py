@@ -213,6 +213,27 @@ def test_a_row_that_has_changed_since_it_was_read(bad):
         _ = [row.whole for row in run.rows.values()]
 
 
+@pytest.mark.parametrize("words", ["merge bad --into nowhere", "export bad", "report bad"])
+def test_rows_that_are_exchanged_are_not_taken_for_the_others(bad, command, monkeypatch, words):
+    """As when a run is resumed meanwhile; their lines may have the same lengths."""
+    results, find = bad / "results.jsonl", load_run
+    lines = results.read_text().splitlines()
+    longest = max(map(len, lines))
+    lines = [f"{line[:-1]}{' ' * (longest - len(line))}}}\n" for line in lines]
+    results.write_text("".join(lines))
+
+    def exchange(*given, **more):
+        run = find(*given, **more)
+        results.write_text("".join(reversed(lines)))
+        return run
+
+    monkeypatch.setattr("pytest_openclaw.runs.reading.load_run", exchange)
+    monkeypatch.setattr("pytest_openclaw.parts.merging.load_run", exchange)
+
+    assert "results.jsonl has changed while it was read" in command(*words.split(), status=4).err
+    assert not Path("nowhere").exists()
+
+
 def test_a_run_folder_may_be_a_link_itself(folder, tmp_path, command):
     """The user made the link; only a link that leads out of the folder is refused."""
     (tmp_path / "mine").symlink_to(folder / "runs/good")

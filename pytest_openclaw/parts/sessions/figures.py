@@ -70,7 +70,7 @@ def _figures(rows: list[Record]) -> JsonObject:
     replays = [row for row in rows if "." not in row.prompt_id]
     works = [row for row in replays if row.category != ANSWER]
     done = [row.parsed_output or {} for row in works if row.objective_pass]
-    n_steps = {name: sum(one[name] for one in done) for name in ("steps", "recorded_steps")}
+    n_steps = {name: sum(one.get(name, 0) for one in done) for name in ("steps", "recorded_steps")}
     words = (
         str((row.parsed_output or {}).get("agreement") or row.failure_type)
         for row in rows
