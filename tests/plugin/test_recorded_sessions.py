@@ -277,6 +277,7 @@ def test_secrets_are_masked(history, monkeypatch):
 
 
 BAD_LABEL = '{"session": "manifest.json", "step": "1.1:x", "label": "accepted", "calls": [7]}'
+DEEP_LABEL = BAD_LABEL.replace("7", '{"a":' * 300 + "7" + "}" * 300)
 
 
 @pytest.mark.parametrize(
@@ -295,7 +296,8 @@ BAD_LABEL = '{"session": "manifest.json", "step": "1.1:x", "label": "accepted", 
         pytest.param("events.jsonl", b"\xff\xfe\x00", "line 1 is not", id="binary"),
         pytest.param("events.jsonl", bundle_lines(NOTES)[0], "has no message of a model", id="no-model"),
         pytest.param("accepted.jsonl", "{}", "accepted.jsonl: line 1 is not a label", id="labels"),
-        pytest.param("accepted.jsonl", BAD_LABEL, "line 1 is not a label: Expected `object`", id="bad-label"),
+        pytest.param("accepted.jsonl", DEEP_LABEL, "line 1 is not a label: it is nested more than", id="deep-label"),
+        pytest.param("accepted.jsonl", BAD_LABEL, "line 1 is not a label: calls[0] is 7, not a table", id="bad-label"),
     ],
 )  # fmt: skip
 def test_a_broken_session_is_a_collection_error(history, name, content, why):
@@ -393,6 +395,46 @@ def test_ids_of_any_form(tmp_path):
         ]
         events.write_text("\n".join(map(json.dumps, changed)), "utf-8")
         read_session(events.with_name("manifest.json"), "s")
+
+
+WIDE = {f"x{n}": {"anyOf": [{"$ref": f"#/$defs/x{n + 1}"}] * 3} for n in range(30)} | {
+    "x30": {"required": ["q"]}
+}
+RUNAWAY = {"type": "object", "$ref": "#/$defs/x0", "$defs": WIDE}
+
+
+@pytest.mark.parametrize("is_replay", [False, True])
+def test_no_record_takes_long(history, is_replay):
+    """Whatever its tools, messages and results are: they come from other programs and from pages."""
+    names = [f"t{n}" for n in range(10)]
+    tools = [{"name": name, "parameters": RUNAWAY} for name in names]
+    system = "## Tooling\n" + "".join(f"- {name}: x\n" for name in names)
+    history.record(user("Hi"), calls(("t1", {"a": 1})), result("1"), says("2"), system=system, tools=tools)
+    several = calls(*(("read", {"path": str(n)}) for n in range(20_000)))
+    results = [result("x", n) for n in range(20_000)]
+    history.record(user("Go"), several, *results, says("1"), user("a"), calls(("t" * 10**6, {})), name="s2")
+    history.record(user("Look"), calls(("read", {"path": "a"})), result("[" * 10**6), says("1"), name="s3")
+    history.answers(Look=[("read", {"path": "b"})], Hi=[("t1", {"a": 1})])
+
+    began = time.monotonic()
+    session = history.run(*["--openclaw-sessions=replay"] * is_replay, "-rs")
+
+    assert len(session.rows) == (2 if is_replay else 4)
+    assert "too many calls" in session.text
+    assert time.monotonic() - began < 40
+
+
+def test_what_a_row_cannot_have_is_in_the_figures(history):
+    """A reply that makes too long a row still counts."""
+    write = ("write", {"path": "a.txt", "content": "1"})
+    history.record(user("Go"), calls(write), result("ok"), says("Done."))
+    history.answers(Go=[write, ("write", {"path": "b.txt", "content": "y" * 70_000})])
+
+    session = history.run("--openclaw-sessions=replay")
+
+    assert "parsed_output" in session.rows[0]["cut"]
+    (added,) = session.summary["added"]
+    assert added["value"]["heir/m"]["replayed"]["steps"] == 2
 
 
 def test_reading_takes_little_longer_than_parsing(tmp_path):

@@ -1,5 +1,7 @@
 """The commands of recorded sessions: list, export, write a suite, and review."""
 
+import errno
+import io
 import json
 import os
 import sys
@@ -103,6 +105,7 @@ def test_a_suite_of_steps(history, capsys):
 
     assert main(["sessions", "--write", "prompts_mine.json", *folders]) == 0
     assert main(["sessions", "--write", "prompts_mine.json", *folders]) == 4
+    assert main(["sessions", "--write", "prompts_none.json", "--most=-1", *folders]) == 4
     session = history.run(target="prompts_mine.json")
 
     written = json.loads((history.project.folder / "prompts_mine.json").read_text())
@@ -144,6 +147,52 @@ def test_an_accepted_answer_counts_in_later_runs(history, monkeypatch, capsys):
     assert (row["parsed_output"]["agreement"], row["parsed_output"]["accepted"]) == ("other_tool", True)
 
 
+def test_no_decision_breaks_the_earlier_ones(history, monkeypatch):
+    """Neither a full disk nor a last line without its end makes a line that no session can read."""
+    history.run()
+    labels = history.project.folder / "openclaw-trajectory-s1/accepted.jsonl"
+    labels.write_text(before := '{"session": "manifest.json", "step": "9.9:x", "label": "wrong"}')
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full_disk)
+        patch.setattr(sys, "stdin", io.StringIO("a\n"))
+        assert main(["review", "last"]) == 4
+    assert labels.read_text() == before
+
+    review(monkeypatch, "a")
+
+    history.run("--openclaw-run-id=again").outcomes(passed=2)
+
+
+def full_disk(_):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"agreement": 1}, {"answered": [5]}, {"recorded": 7}, {"differs": [1]}, {"answered": None}]
+)
+def test_a_row_from_elsewhere_is_left_out_of_a_review(history, capsys, wrong):
+    """Whatever it has where the others have calls."""
+    run = history.run().run_dir
+    rows = [json.loads(line) for line in (run / "results.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["parsed_output"] |= wrong
+    (run / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    assert main(["review", "last"]) == 0
+    assert "0 differences decided, 0 left" in capsys.readouterr().out
+
+
+def test_no_answer_to_another_suite_stops_a_review(history, capsys):
+    """A model may write JSON with any keys."""
+    rule = {"type": "json_keys", "required_keys": ["x"]}
+    answer = json.dumps({"agreement": "same", "recorded": [], "answered": []})
+    history.answers(Say=answer)
+    history.project.suite({"P1": ("Say", rule)})
+    history.run(target="benchmarks")
+
+    assert main(["review", "last"]) == 0
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no pipes in folders")
 @pytest.mark.parametrize("is_link", [True, False])
 def test_no_decision_is_written_through_a_link(history, tmp_path, capsys, is_link):
@@ -153,7 +202,7 @@ def test_no_decision_is_written_through_a_link(history, tmp_path, capsys, is_lin
     labels.symlink_to(tmp_path / ".profile") if is_link else os.mkfifo(labels)
 
     assert main(["review", "last"]) == 4
-    assert "accepted.jsonl: cannot be read (it is not a regular file)" in capsys.readouterr().err
+    assert "accepted.jsonl: cannot be read" in capsys.readouterr().err
     assert not (tmp_path / ".profile").exists()
 
 

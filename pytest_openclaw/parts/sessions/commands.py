@@ -7,7 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice, zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,17 +16,18 @@ import msgspec
 from pytest_openclaw.cli.result import CliCommand, CommandResult, add_rootdir, add_run, fits, read_run
 from pytest_openclaw.judging.registry import BUILTIN
 from pytest_openclaw.openclaw.catalog import suite_tools
-from pytest_openclaw.parts.sessions.prompts import ACCEPTED, MANIFEST, Label, read_labels, read_session
+from pytest_openclaw.parts.sessions.prompts import ACCEPTED, MANIFEST, Label, Pair, read_labels, read_session
 from pytest_openclaw.parts.sessions.rules import Agreement, keys_of, shown_calls
 from pytest_openclaw.providers.openclaw.call import find_command
 from pytest_openclaw.providers.processes import Program, run
 from pytest_openclaw.providers.wire import object_in, objects_in, text_in
 from pytest_openclaw.suites.load import parse_suite, written_messages
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import JsonObject, is_there, replacing
+from pytest_openclaw.util.files import MOST_BYTES, JsonObject, is_there, read_whole, replacing
 from pytest_openclaw.util.json_text import find_json
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.util.text import as_argument, counted, printable, shortened
+from pytest_openclaw.util.typed import converted
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.protocols import ProviderSetup
 
@@ -117,7 +118,7 @@ def _write(file: Path, paths: Sequence[Path], most: int) -> CommandResult:
             same = frozenset(calls.items()) or (prompt.prompt, prompt.history)
             by_tool.setdefault(prompt.category, {}).setdefault(same, prompt)
     spread = filter(None, chain.from_iterable(zip_longest(*(its.values() for its in by_tool.values()))))
-    entries = [_entry(f"H{n}", prompt) for n, prompt in enumerate(islice(spread, most), start=1)]
+    entries = [_entry(f"H{n}", prompt) for n, prompt in enumerate([*spread][: max(most, 0)], start=1)]
     text = json.dumps(Redactor.of_run((), os.environ).value(entries), indent=1, ensure_ascii=False)
     parse_suite(text, format="json", name=file.name, registry={one.type: one for one in BUILTIN})
     with replacing(file) as out:
@@ -165,10 +166,13 @@ class _Difference(NamedTuple):
 def _differences(run: StoredRun, root: Path) -> Iterator[_Difference]:
     read: dict[str, tuple[dict[str, Prompt], dict[str, list[Label]]]] = {}
     for row in run.rows.values():
-        if row.record.objective_pass is not False or "agreement" not in (row.record.parsed_output or {}):
+        if row.record.objective_pass is not False or not row.record.suite.endswith((MANIFEST, ".jsonl")):
             continue
-        record, name = row.whole, row.record.suite
-        parsed, path = record.parsed_output or {}, root / name
+        record, name, path = row.whole, row.record.suite, root / row.record.suite
+        try:
+            parsed = converted(record.parsed_output, Pair)
+        except ValueError:  # of a replay, too long for a row, or from elsewhere
+            continue
         if name not in read:
             # A run from elsewhere could name any session of this machine.
             if not path.resolve().is_relative_to(root.resolve()):
@@ -178,7 +182,7 @@ def _differences(run: StoredRun, root: Path) -> Iterator[_Difference]:
         prompts, labels = read[name]
         if (prompt := prompts.get(record.prompt_id)) is None:  # such as a replay
             continue
-        rule, calls, target = _rule(prompt), parsed["answered"], record.target.label
+        rule, calls, target = _rule(prompt), parsed.answered, record.target.label
         label = Label(session=path.name, step=rule.key, label="wrong", calls=calls, target=target)
         if rule.is_among(calls, [one.calls for one in labels[rule.key]]):
             continue
@@ -188,9 +192,9 @@ def _differences(run: StoredRun, root: Path) -> Iterator[_Difference]:
             "target": target,
             "user": shortened(prompt.prompt),
             "result": shortened(prompt.history[-1].results[-1]) if prompt.history else "",
-            "recorded": shown_calls(parsed["recorded"]),
+            "recorded": shown_calls(parsed.recorded),
             "answered": shown_calls(calls) if calls else shortened(record.raw_output),
-            "differs": " ".join([parsed["agreement"], *parsed.get("differs", ())]),
+            "differs": " ".join([parsed.agreement, *parsed.differs]),
         }
         lines = [f"{what:9} {text}" for what, text in texts.items() if text]
         yield _Difference(path.with_name(ACCEPTED), label, lines)
@@ -218,10 +222,12 @@ def _review(arguments: argparse.Namespace) -> CommandResult:
                 os.truncate(last, size)
         elif letter in _LABELS:
             word = _LABELS[letter]
-            done.append((file, file.stat().st_size if file.exists() else 0, word is not None))
+            before = read_whole(file, most_bytes=MOST_BYTES) if is_there(file) else b""
+            done.append((file, len(before), word is not None))
             if word:
-                with file.open("ab") as out:
-                    out.write(msgspec.json.encode(msgspec.structs.replace(label, label=word)) + b"\n")
+                decided = msgspec.json.encode(msgspec.structs.replace(label, label=word))
+                with replacing(file) as out:
+                    out.write(b"".join(line + b"\n" for line in [*before.splitlines(), decided]))
     n = sum(is_decided for *_, is_decided in done)
     line = f"{counted(n, 'difference')} decided, {len(waiting) - n} left"
     return CommandResult(lines=[line], data={"n_decided": n, "n_left": len(waiting) - n})

@@ -18,10 +18,8 @@ from functools import cache, lru_cache
 from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
-from stat import S_ISREG
 from typing import Any, Literal, NamedTuple, TypedDict
 
-import msgspec
 import pytest
 from msgspec import Struct, to_builtins
 
@@ -37,10 +35,12 @@ from pytest_openclaw.parts.sessions.rules import (
     handled,
 )
 from pytest_openclaw.suites.offered import of_catalogue, read_tools
+from pytest_openclaw.util.bounded import within_steps
 from pytest_openclaw.util.errors import OpenClawError, SuiteError
-from pytest_openclaw.util.files import JsonObject, is_there
+from pytest_openclaw.util.files import JsonObject, is_there, parse_json, read_whole
 from pytest_openclaw.util.redact import Redactor
-from pytest_openclaw.util.text import counted
+from pytest_openclaw.util.text import MAX_NAME_BYTES, counted
+from pytest_openclaw.util.typed import converted, prefixed
 from pytest_openclaw.values.prompts import Cell, Prompt, Suite
 from pytest_openclaw.values.protocols import Provider
 from pytest_openclaw.values.replies import Turn
@@ -48,6 +48,8 @@ from pytest_openclaw.values.tool_calls import Tool, ToolCall
 
 MANIFEST, SCHEMA, VERSION = "manifest.json", "openclaw-trajectory", 1
 NO_RESULT, _FLAW = "(the record has no result of this call)", "a message is cut in the record"
+MOST_CALLS, MOST_TOOLS, MOST_KEYWORDS = 300, 1000, 100_000
+"""Of a message; of a request; of the schemas of all its tools, which are tried once, to end in any case."""
 MOST_BYTES, MOST_CONTEXT_CHARS, TURN_CHARS = 256 << 20, 1 << 20, 200
 """Of a file; of the conversation before a step, which OpenClaw compacts earlier; of a turn without texts."""
 # What OpenClaw 2026.9.6 writes for what it cuts: `projectDiagnosticValue` and `limitTrajectoryPayloadValue`.
@@ -114,13 +116,10 @@ def read_entries(path: Path, name: str) -> list[JsonObject]:
 def read_file(path: Path, name: str) -> bytes:
     """Return the content of a session's file; raise `SuiteError` if it is too large, or a link or a pipe."""
     try:
-        if (size := path.lstat().st_size) > MOST_BYTES:
-            raise SuiteError(f"{name}: has {size >> 20} MiB, and at most {MOST_BYTES >> 20} MiB are read.")
-        if not S_ISREG(path.lstat().st_mode):
-            raise OSError("it is not a regular file")
-        return path.read_bytes()
-    except OSError as error:
-        raise SuiteError(f"{name}: cannot be read ({error.strerror or error}). Export it again.") from None
+        return read_whole(path, most_bytes=MOST_BYTES)
+    except OpenClawError as error:
+        why = str(error).partition("; is ")[0].removeprefix(str(path)).strip(": ")
+        raise SuiteError(f"{name}: cannot be read ({why}). Export it again.") from None
 
 
 def _objects(path: Path, name: str, key: str, *, is_one: bool = False) -> Iterator[JsonObject]:
@@ -307,6 +306,8 @@ def _content(content: Any) -> tuple[str, dict[str, ToolCall], str]:
                 written = json.dumps(arguments, ensure_ascii=False)
                 calls[str(part.get("id"))] = ToolCall(name=str(part.get("name")), arguments=written)
                 flaw = flaw or (_FLAW if is_cut(arguments) else "")
+                if len(calls) > MOST_CALLS or len(str(part.get("name"))) > MAX_NAME_BYTES:
+                    return "", {}, "a message has too many calls, or one with too long a name"
             case "thinking":
                 pass
             case kind:
@@ -469,8 +470,10 @@ def offer_of(context: JsonObject, steps: Sequence[Step]) -> Offer:
         for n, call in enumerate(step.calls)
         if step.results[n] is not None and n not in step.failed
     )
-    names = dict.fromkeys([*(sent or catalogue.surfaces[DIRECT]), *called])
-    found = {name: _definition(name, own.get(name, {}), catalogue) for name in names}
+    names = [*dict.fromkeys([*(sent or catalogue.surfaces[DIRECT]), *called])]
+    with within_steps(MOST_KEYWORDS):
+        found = {name: _definition(name, own.get(name, {}), catalogue) for name in names[:MOST_TOOLS]}
+    cut += ["tools"] if names[MOST_TOOLS:] else []
     spec: Any = [definition for definition, _ in found.values()]
     if catalogue.file:
         spec = of_catalogue(catalogue, spec)
@@ -523,6 +526,15 @@ class MadeCall(TypedDict):
     arguments: dict[str, Any] | None
 
 
+class Pair(Struct):
+    """The `parsed_output` of a step."""
+
+    agreement: str
+    recorded: list[MadeCall]
+    answered: list[MadeCall]
+    differs: list[str] = []
+
+
 class Label(Struct):
     """A line of `accepted.jsonl`: the label that a review gives an answer to a step.
 
@@ -551,10 +563,8 @@ def read_labels(path: Path) -> defaultdict[str, list[Label]]:
     file, found = path.with_name(ACCEPTED), defaultdict[str, list[Label]](list)
     data = read_file(file, file.name) if is_there(file) else b""
     for number, line in enumerate(data.splitlines(), start=1):
-        try:
-            label = msgspec.json.decode(line, type=Label)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise SuiteError(f"{file.name}: line {number} is not a label: {error}.") from None
+        with prefixed(f"{file.name}: line {number} is not a label:", SuiteError):
+            label = converted(parse_json(line), Label)
         if label.session == path.name:
             found[label.step].append(label)
     return found

@@ -191,8 +191,6 @@ _LOOKS = re.compile("|".join(WORDS["commands_that_look"]), re.DOTALL)
 _FILTERS = re.compile("|".join(WORDS["commands_of_files"]), re.DOTALL)
 _NO_FILE = re.compile(r": (?:No such file|Is a directory)|not found|timed out|exited with code [2-9]")
 _DEVICE = re.compile(r"/(?:dev|proc|sys)\b")
-_NOTICE = re.compile(r"\[[^\n]*\]\s*\Z")
-"""At the end of a file that was not read as a whole."""
 _NOWHERE = {"/dev/null", "1", "2"}
 _LOOKING = {*HARMLESS, *LOOKUPS, "image", "memory_search", "pdf", "session_status", "subagents"}
 _EDITS = {"write", "edit", "apply_patch"}
@@ -234,8 +232,10 @@ class RecordedCall(Struct, frozen=True, kw_only=True):
     def path(self) -> str | None:
         """The file whose whole text is the result; None if there is none."""
         arguments = self.call["arguments"] or {}
-        is_whole = self.call["tool"] == "read" and [*arguments] == ["path"]
-        return normal_path(str(arguments["path"])) if is_whole and not _NOTICE.search(self.result) else None
+        last_line = self.result.rstrip().rpartition("\n")[2]
+        has_notice = "[" in last_line and last_line.endswith("]")  # that the file was not read as a whole
+        is_whole = self.call["tool"] == "read" and [*arguments] == ["path"] and not has_notice
+        return normal_path(str(arguments["path"])) if is_whole else None
 
 
 class RecordedWorld(World, frozen=True, kw_only=True):
