@@ -409,7 +409,10 @@ def test_no_record_takes_long(history, is_replay):
     names = [f"t{n}" for n in range(10)]
     tools = [{"name": name, "parameters": RUNAWAY} for name in names]
     system = "## Tooling\n" + "".join(f"- {name}: x\n" for name in names)
-    history.record(user("Hi"), calls(("t1", {"a": 1})), result("1"), says("2"), system=system, tools=tools)
+    blank = (user("b"), calls((" ", {})), result("x"))
+    history.record(
+        user("Hi"), calls(("t1", {"a": 1})), result("1"), says("2"), *blank, system=system, tools=tools
+    )
     several = calls(*(("read", {"path": str(n)}) for n in range(20_000)))
     results = [result("x", n) for n in range(20_000)]
     history.record(user("Go"), several, *results, says("1"), user("a"), calls(("t" * 10**6, {})), name="s2")
@@ -419,7 +422,7 @@ def test_no_record_takes_long(history, is_replay):
     began = time.monotonic()
     session = history.run(*["--openclaw-sessions=replay"] * is_replay, "-rs")
 
-    assert len(session.rows) == (2 if is_replay else 4)
+    assert len(session.rows) == (3 if is_replay else 5)
     assert "too many calls" in session.text
     assert time.monotonic() - began < 40
 

@@ -468,7 +468,7 @@ def offer_of(context: JsonObject, steps: Sequence[Step]) -> Offer:
         call.name
         for step in steps
         for n, call in enumerate(step.calls)
-        if step.results[n] is not None and n not in step.failed
+        if step.results[n] is not None and n not in step.failed and call.name.strip()
     )
     names = [*dict.fromkeys([*(sent or catalogue.surfaces[DIRECT]), *called])]
     with within_steps(MOST_KEYWORDS):
