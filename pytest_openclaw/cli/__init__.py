@@ -35,6 +35,8 @@ PLAIN = str.maketrans("├─●┤·–…", "[-o]|-~", "") | {ord("→"): "->"
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command that the words name, and return its exit status."""
+    # The shell's `>&-` closes the output.
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     words = sys.argv[1:] if argv is None else argv
     first = next(iter(words), "-")
     modules = command_modules()

@@ -135,12 +135,14 @@ def test_hostile_names_are_escaped(runs, command):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="pipes of Windows break in another way")
-def test_a_closed_pipe_is_not_an_error(runs):
-    """Printing into it ends quietly; the run is written."""
+@pytest.mark.parametrize("is_open", [True, False], ids=["pipe", "none"])
+def test_a_closed_pipe_is_not_an_error(runs, is_open):
+    """Printing into it, or without any output, ends quietly; the run is written."""
     reading, writing = os.pipe()
     os.close(reading)
+    close = None if is_open else lambda: os.close(1)
 
-    done = _process("merge", "one", "two", "--into", "x", cwd=runs.parent, stdout=writing)
+    done = _process("merge", "one", "two", "--into", "x", cwd=runs.parent, stdout=writing, preexec_fn=close)
     os.close(writing)
 
     assert (done.returncode, done.stderr) == (0, "")
