@@ -119,8 +119,10 @@ class HttpClient:
     async def _response(
         self, call: HttpCall, on_sent: Callable[[], None], *, is_second: bool = False
     ) -> httpx2.Response:
-        if self._client is None:
-            self._client = _new_client(httpx2.URL(call.url))
+        try:
+            self._client = self._client or _new_client(httpx2.URL(call.url))
+        except httpx2.InvalidURL as error:  # the host, or a proxy's, is no name of a host
+            raise CallFailed(self._no_answer(call, error)) from None
         has_connected = False
 
         async def trace(step: str, _: object) -> None:

@@ -311,8 +311,10 @@ class Relay:
         return Outgoing(status)
 
     async def _play(self, body: JsonObject) -> Outgoing:
+        folder, words = text_in(body.get("folder")), body.get("arguments")
+        arguments = [*map(text_in, words)] if isinstance(words, list) else []
         try:
-            ran = await asyncio.to_thread(self._scratch.play, body["folder"], body["arguments"])
+            ran = await asyncio.to_thread(self._scratch.play, folder, arguments)
         except OpenClawError as error:
             return self._end(faults.broke(self._client.name, f"the shell of the world: {error}"))
         return Outgoing(200, body=json.dumps(asdict(ran)).encode())

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from pytest_openclaw.providers.chat_completions import OllamaOpenAI
+from pytest_openclaw.providers.openclaw.call import scratch_folder
 from pytest_openclaw.providers.openclaw_agent import Relay
 from pytest_openclaw.values.protocols import ProviderSetup
 from pytest_openclaw.values.replies import Fault, Image
@@ -43,7 +44,8 @@ async def send(server, data, n_images):
     setup = ProviderSetup(name="local", base_url=server.url)
     images = (Image(path="a.png", media_type="image/png", data=b""),) * n_images
     asked = Request(model="tiny", prompt="Hi", timeout_s=60.0, images=images)
-    relay = Relay(OllamaOpenAI(setup), "tiny", name="local", request=asked, scratch=None)
+    with scratch_folder() as scratch:
+        relay = Relay(OllamaOpenAI(setup), "tiny", name="local", request=asked, scratch=scratch)
     async with relay.running() as (url, token):
         host, port = url.removeprefix("http://").split(":")
         reader, writer = await asyncio.open_connection(host, int(port))
@@ -112,6 +114,15 @@ def test_requests_that_are_not_openclaws_are_refused(status, data):
     seen = sent(ANSWER, data)
 
     assert seen.answer.startswith(f"HTTP/1.1 {status} ".encode() if status else b"")
+    assert (seen.n_passed_on, seen.fault, seen.is_over) == (0, None, False)
+
+
+@pytest.mark.parametrize("body", [b"{}", b'{"folder": 1, "arguments": 2}', b'{"arguments": [1, {}]}'])
+def test_a_command_in_another_form_is_refused(body):
+    """It is answered like other calls of the shell, and the run continues."""
+    seen = sent(ANSWER, request(body, path="/shell"))
+
+    assert b"only sh -c COMMAND" in seen.answer
     assert (seen.n_passed_on, seen.fault, seen.is_over) == (0, None, False)
 
 

@@ -146,6 +146,18 @@ def test_no_connection(form, monkeypatch, look_up, status, why):
     assert fault.scope == ("endpoint" if status == "skipped_unavailable" else "cell")
 
 
+@pytest.mark.parametrize("variables", [{}, {"http_proxy": "http://\u24db.invalid"}], ids=["server", "proxy"])
+def test_a_host_that_is_no_name(form, monkeypatch, variables):
+    """An address or a proxy that the HTTP library refuses is unreachable, not an error of ours."""
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    host = "box.invalid" if variables else "\u24dbocalhost"
+
+    fault = ask(form.provider(f"http://{host}/v1"))
+
+    assert (fault.failure_type, fault.status) == ("connect_error", "skipped_unavailable")
+
+
 @pytest.mark.parametrize("location", [f"http://{'xn--a.' * 60}/", "http://%xn--a/", ":ws://\\@?"])
 def test_a_redirect_to_no_address(form, stream, server, location):
     """It is a fault of the server's answer, whatever the HTTP library raises."""
