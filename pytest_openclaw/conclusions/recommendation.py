@@ -182,6 +182,7 @@ class Evidence:
     Attributes:
         use: the tool use that decides the tier.
         target: None if it does not matter.
+        entry: of the target in the config.
         config, inventory: of the run, whose facts about the machine and the server matter.
         n_missing: cells of the target that have no row.
         is_openclaw: whether the provider is the installed OpenClaw, which sends the real request.
@@ -195,6 +196,7 @@ class Evidence:
     records: Sequence[Record]
     use: ToolUse
     target: Target | None = None
+    entry: JsonObject = field(default_factory=dict)
     config: JsonObject = field(default_factory=dict)
     inventory: JsonObject = field(default_factory=dict)
     n_missing: int = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, islice
 from typing import Any, Literal
 
 import msgspec
@@ -33,7 +33,7 @@ from pytest_openclaw.values.parts import added_to, whole
 from pytest_openclaw.values.requests import LISTED, SurfaceName, Target, ThinkingLevel, most_realistic
 from pytest_openclaw.values.rows import Record
 from pytest_openclaw.values.run_files import MeasuredRun, SurfaceEntry, reported
-from pytest_openclaw.values.settings import looks_of, openclaw_providers
+from pytest_openclaw.values.settings import is_openclaw, looks_of
 from pytest_openclaw.values.tool_calls import ToolOutcome
 
 
@@ -114,7 +114,7 @@ class Group:
 def headline(groups: Iterable[Group]) -> list[Group]:
     """Return the groups that represent their models: each on its most realistic surface."""
     of_run = [*groups]
-    realistic = most_realistic(group.target for group in of_run)
+    realistic = {*most_realistic(group.target for group in of_run)}
     return [group for group in of_run if group.target in realistic]
 
 
@@ -136,10 +136,11 @@ def summarize_group(run: MeasuredRun, target: Target) -> Group:
         records=records,
         use=use,
         target=target,
+        entry=run.entries.get(target, {}),
         config=run.config,
         inventory=inventory,
         n_missing=max(0, run.n_selected.get(target, 0) - len(records)),
-        is_openclaw=target.provider in openclaw_providers(run.config),
+        is_openclaw=is_openclaw(run.config, target.provider),
     )
     return whole(Group)(
         **asdict(target),
@@ -401,6 +402,10 @@ class Best:
         return self.targets[0]
 
 
+MOST_COMPARED = 25
+"""Comparisons for each target: with all pairs of 20,000 targets, a run from elsewhere would take hours."""
+
+
 def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]]) -> Best | None:
     """Compare the tool use of all pairs of targets; None if fewer than two have answered tool cells.
 
@@ -409,7 +414,8 @@ def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]])
 
     A target is left out if another target did better in the cells that both answered, and a paired sign-flip
     test over prompts has a one-sided p below 0.05 / (targets - 1). The true best is compared with this number
-    of other targets, so it is left out in at most 5 % of runs (Bonferroni).
+    of other targets, so it is left out in at most 5 % of runs (Bonferroni). Of more than 51 targets, only
+    those with the most right cells are compared with all others.
     """
     groups = headline(groups)
     evidence = "native" if any(one.tool_use.evidence == "native" for one in groups) else "text"
@@ -423,8 +429,9 @@ def best_of(groups: Sequence[Group], records: Mapping[Target, Sequence[Record]])
     if len(rivals) < 2:
         return None
     cells = {one.target: calls_of(records.get(one.target, ()), one.tool_use) for one in rivals}
+    ranked = sorted(cells, key=lambda target: -sum(map(did_right, cells[target])))
     worse = set()
-    for one, other in combinations(cells, 2):
+    for one, other in islice(combinations(ranked, 2), MOST_COMPARED * len(rivals)):
         found = _compared(cells[one], cells[other])
         if found.sign and found.p / 2 < LEVEL / (len(rivals) - 1):
             worse.add(other if found.sign > 0 else one)

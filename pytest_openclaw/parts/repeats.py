@@ -33,7 +33,7 @@ from pytest_openclaw.util.text import counted, first_few
 from pytest_openclaw.util.typed import Count
 from pytest_openclaw.values.parts import Pacing, Part, PartKey
 from pytest_openclaw.values.prompts import MAIN, Cell, Prompt
-from pytest_openclaw.values.requests import CellKey, Target, target_of
+from pytest_openclaw.values.requests import CellKey, Target
 from pytest_openclaw.values.rows import Record, Repeat
 from pytest_openclaw.values.run_files import RunEntry, TargetEntry
 from pytest_openclaw.values.settings import SUITE_LOOKS, Rule, Settings
@@ -389,10 +389,8 @@ def _changes(config: JsonObject, settings: Any) -> Iterator[str]:
 
 
 def _settled(evidence: Evidence) -> Settled | None:
-    for entry in evidence.config.get("targets", ()):
-        if entry.get("settled") and target_of(entry) == evidence.target:
-            return Settled(**entry["settled"])
-    return None
+    found = evidence.entry.get("settled")
+    return Settled(**found) if found else None
 
 
 def _notes(group: Any) -> Iterator[tuple[int, str, str]]:

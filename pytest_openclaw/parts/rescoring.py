@@ -56,7 +56,7 @@ from pytest_openclaw.util.signals import epoch_ms
 from pytest_openclaw.util.text import counted, valid_value
 from pytest_openclaw.values.prompts import Prompt
 from pytest_openclaw.values.replies import ANSWER, THINKING, Reply, Timing, Turn
-from pytest_openclaw.values.requests import LISTED, target_of
+from pytest_openclaw.values.requests import LISTED
 from pytest_openclaw.values.rows import Record, call_of, to_row
 from pytest_openclaw.values.run_files import target_entries
 
@@ -275,10 +275,9 @@ def _config(run: StoredRun, rules: Rules) -> JsonObject:
         for key, definition in run.prompts.items()
     ]
     config = {key: value for key, value in run.config.items() if key not in ("schema_version", "run_id")}
-    entries = {target_of(entry): entry for entry in run.config.get("targets", ())}
     return {
         **config,
-        "targets": target_entries(run.n_selected, entries),
+        "targets": target_entries(run.n_selected, run.entries),
         "prompts": definitions,
         "rescored": {"run_id": run.run_id, "pytest_openclaw": __version__},
     }

@@ -50,7 +50,7 @@ from pytest_openclaw.util.files import JsonObject
 from pytest_openclaw.util.text import printable
 from pytest_openclaw.values.requests import Target
 from pytest_openclaw.values.rows import Record
-from pytest_openclaw.values.settings import openclaw_providers
+from pytest_openclaw.values.settings import is_openclaw
 
 FILE = "openclaw.patch.json5"
 WIDTH = 100
@@ -200,7 +200,7 @@ KNOWN = {
 def ref_of(target: Target, config: JsonObject, overrides: Mapping[str, str]) -> Ref:
     """Return the name of a target in OpenClaw."""
     ours, is_local = target.provider, _is_local(target.provider, config)
-    if ours in openclaw_providers(config) and ours not in overrides:
+    if is_openclaw(config, ours) and ours not in overrides:
         return Ref(target.model, is_local)
     own = KNOWN.get(ours, Ref(ours if PROVIDER_ID.fullmatch(ours) else None))
     theirs = overrides.get(ours, own.name)

@@ -11,6 +11,7 @@ import platform
 import re
 import shutil
 import subprocess
+from collections import Counter
 from collections.abc import Iterable
 from importlib import metadata
 from itertools import count
@@ -275,12 +276,15 @@ def write_snapshot(directory: RunDirectory, name: str, label: str, fact: str, va
 def file_names(targets: Iterable[Target]) -> dict[Target, str]:
     """Return a name for each target that is safe in a file name; equal names get a number."""
     names: dict[Target, str] = {}
+    n_of: Counter[str] = Counter()
     for target in targets:
         surface = None if target.surface == LISTED else target.surface
         parts = (target.provider, target.model, target.thinking_level, surface)
         base = re.sub(r"[^A-Za-z0-9_.-]", "_", "__".join(part for part in parts if part))[:120]
-        name, number = base, 2
-        while name.casefold() in {taken.casefold() for taken in names.values()}:
-            name, number = f"{base}_{number}", number + 1
+        name = base
+        while n_of[name.casefold()]:
+            n_of[base.casefold()] += 1
+            name = f"{base}_{n_of[base.casefold()]}"
+        n_of[name.casefold()] = 1
         names[target] = name
     return names

@@ -21,7 +21,7 @@ from pytest_openclaw.util.text import cut, valid_text, valid_value
 from pytest_openclaw.util.typed import LARGEST, Amount, Count, PositiveAmount, converted
 from pytest_openclaw.values.parts import whole
 from pytest_openclaw.values.prompts import PromptEntry
-from pytest_openclaw.values.requests import SurfaceName, Target, ThinkingLevel
+from pytest_openclaw.values.requests import SurfaceName, Target, ThinkingLevel, target_of
 from pytest_openclaw.values.rows import Record, Repeat
 from pytest_openclaw.values.settings import Concurrency, Temperature
 from pytest_openclaw.values.tool_calls import SurfaceSource
@@ -228,6 +228,11 @@ class MeasuredRun:
         for record in self.records:
             counts[record.target] = counts.get(record.target, 0) + 1
         return counts
+
+    @cached_property
+    def entries(self) -> dict[Target, JsonObject]:
+        """The entries of the targets in the config."""
+        return {target_of(entry): entry for entry in self.config.get("targets", ())}
 
     @cached_property
     def rows_of(self) -> dict[Target, list[Record]]:

@@ -226,18 +226,15 @@ def keys_to(
     return [key for key in keys if getattr(rules.get(key, rules[OTHER]), command) == need]
 
 
-def openclaw_providers(config: JsonObject) -> set[str]:
-    """Return the names of a run's providers that are the installed OpenClaw.
+def is_openclaw(config: JsonObject, provider: str) -> bool:
+    """Whether a provider of a run is the installed OpenClaw.
 
-    Their models have OpenClaw's own names, and they send the real request.
+    Its models have OpenClaw's own names, and it sends the real request.
     """
-    return {
-        name
-        for run in config.get("parts") or (config,)
-        for name, provider in (run.get("providers") or {}).items()
-        # Older runs have only the kind.
-        if provider.get("is_openclaw", provider.get("kind") == "openclaw_agent")
-    }
+    runs = config.get("parts") or (config,)
+    entries = ((run.get("providers") or {}).get(provider) or {} for run in runs)
+    # Older runs have only the kind.
+    return any(entry.get("is_openclaw", entry.get("kind") == "openclaw_agent") for entry in entries)
 
 
 def looks_of(config: JsonObject) -> tuple[int, ...]:

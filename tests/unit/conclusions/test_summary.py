@@ -1,11 +1,12 @@
 """Rows → groups and summary: what counts, what does not, what is null, which targets may be the best."""
 
+import time
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from pytest_openclaw.conclusions.summary import Best, headline, known_failures, missed_by_all
+from pytest_openclaw.conclusions.summary import Best, best_of, headline, known_failures, missed_by_all
 from pytest_openclaw.parts.repeats import repeats_of
 from pytest_openclaw.reports.facts import ABLE, render_best, surface_note
 from pytest_openclaw.reports.pages import render_markdown
@@ -202,6 +203,20 @@ NEEDLESS = restraint_cells(0, 20, B, tools_offered=3)
 def test_the_targets_that_may_be_the_best(rows, n_targets, targets):
     """Untrusted and clearly worse targets are left out; the fastest of the others comes first."""
     assert summary_of(rows).best == Best(n_targets=n_targets, targets=targets)
+
+
+def test_many_targets_are_compared_with_the_leaders():
+    """All pairs of 3,000 targets would be 4.5 million comparisons, in minutes; the best one is found in a moment."""
+    targets = [Target(provider="p", model=f"m{n}") for n in range(3000)]
+    groups = [summary_of(_run(a=40)).groups[0]] * 3000
+    groups = [replace(group, model=target.model) for group, target in zip(groups, targets, strict=True)]
+    right, wrong = (_run(a=n_right)[:20] for n_right in (40, 1))
+    began = time.process_time()
+
+    best = best_of(groups, {target: right if target.model == "m7" else wrong for target in targets})
+
+    assert best == Best(n_targets=3000, targets=["p/m7"])
+    assert time.process_time() - began < 20
 
 
 @pytest.mark.parametrize(

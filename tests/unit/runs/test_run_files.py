@@ -260,6 +260,13 @@ def test_targets_have_safe_names_of_their_own():
     assert all(len(name) <= 123 and "/" not in name for name in names)
 
 
+def test_names_for_thousands_of_targets_with_one_beginning():
+    """Their number does not matter for the time of one; in a run from elsewhere they would take hours."""
+    names = file_names(Target(provider="p", model=f"{'m' * 200}{n}") for n in range(5000))
+
+    assert len({*names.values()}) == 5000
+
+
 def test_each_setting_has_a_rule(directory):
     """The rules say whether runs that differ in a setting are the same run; a new setting needs one."""
     _session(directory, {A: 1}).add(record(A))

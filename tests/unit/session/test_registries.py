@@ -24,7 +24,7 @@ from pytest_openclaw.session.registries import (
 from pytest_openclaw.session.xdist import CHANNEL, INPUT, WorkerLink
 from pytest_openclaw.values.prompts import Cell
 from pytest_openclaw.values.requests import Target
-from pytest_openclaw.values.settings import Endpoint, Settings, openclaw_providers
+from pytest_openclaw.values.settings import Endpoint, Settings, is_openclaw
 from tests.unit.judging.test_judge import OK, make_prompt
 from tests.unit.reports.summaries import TARGET
 
@@ -112,7 +112,7 @@ def test_the_installed_openclaw_is_recorded_under_any_name():
     described = describe(make_providers(classes, Settings(targets=targets, endpoints=endpoints)))
 
     assert {name: one.get("is_openclaw") for name, one in described.items()} == {"gate": True, "lab": None}
-    assert openclaw_providers({"providers": described}) == {"gate"}
+    assert [name for name in described if is_openclaw({"providers": described}, name)] == ["gate"]
 
 
 class ClosedChannel:
