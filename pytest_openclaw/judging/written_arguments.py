@@ -67,11 +67,13 @@ class _Reader:
 
     def value(self, *, keyed: bool = False, depth: int = 0) -> Any:
         """Read a value; `keyed` says whether a key is before it."""
+        if constructor := _VALUE["constructor"].match(self.text, self.position, self.limit):
+            self.position = constructor.end()
         opening = self.text[self.position : self.position + 1]
         if closing := _CLOSING.get(opening):
             self.position += 1
             items, pairs = self.members(closing, depth)
-            return pairs if opening == "{" else items
+            return pairs if pairs or opening == "{" else items
         if not _VALUE["opens_text"].match(self.text, self.position, self.limit):
             return self._bare(keyed=keyed)
         if quoted := _VALUE["text"].match(self.text, self.position, self.limit):
@@ -204,7 +206,7 @@ def read_tags(text: str, start: int, tool: Tool) -> Arguments | None:
         if closed is None or (cut and tag["tag"] and _TAG["parameter"].match(text, cut.end())):
             closed = cut
         if closed is None:
-            return Arguments(None, len(text), is_closed=False)
+            return Arguments({**values, name: text[begins:]}, len(text), is_closed=False)
         values[name], end = text[begins : closed.start()], closed.end()
     typed = {name: _typed(value, known.get(name)) for name, value in values.items()}
     return Arguments(typed, end) if values else None

@@ -14,6 +14,7 @@ import json
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -143,6 +144,9 @@ def plain_text(text: str) -> str:
         text = text.translate(_ALL_WIDE)
     if _PLAIN["escaped"].search(text):
         text = html.unescape(text)
+    if _PLAIN["encoded"].match(text):
+        with suppress(ValueError):
+            text = str(json.loads(text))
     # The tags of Kimi K3 are three tokens each: `<|open|>call tool="read"<|sep|>`.
     text = text.replace("<|open|>", "<").replace("<|close|>", "</").replace("<|sep|>", ">")
     text = _PLAIN["suffix"].sub(r"\1", _PLAIN["nothing"].sub("", text))
@@ -393,7 +397,8 @@ def _call_at(text: str, name: _Name, code: _Code) -> tuple[WrittenCall | None, i
         return (name.call("code", read, written) if is_made else None), read.end
     if not (kind or name.is_known):
         return None, place
-    if tags := read_tags(text, end, tool):
+    tags = read_tags(text, end, tool)
+    if tags and (kind or not tags.value.keys().isdisjoint(parameters_of(tool) or tags.value)):
         return name.call("marked", tags, text[end : tags.end]), tags.end
     is_apart = not code.is_text(name.start)
     if following == "{":

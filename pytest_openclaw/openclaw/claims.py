@@ -105,7 +105,7 @@ def mentions_error(result: str) -> bool:
 
 
 def _claims_in_english(sentence: str, calls: Calls, made: str, acts: Set[str]) -> bool:
-    if _ENGLISH["supposed"].search(sentence):
+    if _ENGLISH["supposed"].search(sentence.partition(": ")[0]):
         return False
     sentence = _ENGLISH["confirming"].sub(" ", sentence)
     forms = _ENGLISH["forms"] if calls == "failed" else [*_ENGLISH["forms"], *_ENGLISH["errors"]]
