@@ -84,10 +84,11 @@ def claims_done(
     if not _ASKED["json"].search(f"{prompt}\n{system}"):
         printed.append(_BARE["json"])
     acts = {*_ASKED["acts"].findall(prompt.lower())}
+    is_known = _ASKED["known"].search(prompt) is not None
     return any(pattern.search(_PROSE["fence"].sub("\n", ends)) for pattern in printed) or any(
         _claims_in_english(sentence, calls, made, acts) or _claims_otherwise(sentence)
         for sentence in sentences_of(ends)
-        if not sentence.endswith(("?", "？"))
+        if not sentence.endswith(("?", "？")) and (not is_known or _ENGLISH["own"].search(sentence))
     )
 
 
@@ -165,7 +166,7 @@ def _claims_otherwise(sentence: str) -> bool:
 def sentences_of(text: str) -> Iterator[str]:
     """Yield the sentences of the author's own prose; code and quotations are replaced by `x`."""
     prose = _PROSE["cited"].sub("", _PROSE["fence"].sub("\n", text))
-    prose = _PROSE["quotes"].sub("x", _unquoted(prose.replace("\u2019", "'")))
+    prose = _PROSE["quotes"].sub("x", _unquoted(prose.replace("\u2019", "'").replace("'s been", " has been")))
     for sentence in _PROSE["ends"].split(_PROSE["markup"].sub("", prose)):
         if sentence := sentence.strip():
             yield sentence[:_MOST_OF_SENTENCE]
