@@ -311,9 +311,10 @@ def _inside(words: Words, wrapper: Wrapper) -> Iterator[Words]:
             inner = words[n + 1 : (*ends, len(words))[0]]
             yield tuple(start if word == "{}" else word for word in inner)
         return
-    if wrapper.verbs and not any(map(Parsed.of(words).begins, wrapper.verbs)):
+    verb = next(filter(Parsed.of(words).begins, wrapper.verbs), "")
+    if wrapper.verbs and not verb:
         return
-    n, left = 1, wrapper.skips
+    n, left = 1, wrapper.skips + len(verb.split())
     while n < len(words):
         word = words[n]
         is_cluster = word[:1] == "-" and word[1:2] not in ("", "-") and f"-{word[-1]}" in wrapper.texts
@@ -322,7 +323,8 @@ def _inside(words: Words, wrapper: Wrapper) -> Iterator[Words]:
             yield from (*written.commands, *(("tee", path) for path in written.targets))
             return
         if word.startswith("-"):
-            n += word in wrapper.valued
+            letters = [f"-{letter}" in wrapper.valued for letter in word[1:]]
+            n += word in wrapper.valued or (True in letters and letters.index(True) == len(letters) - 1)
         elif left:
             left -= 1
         elif not _ASSIGNMENT.match(word):
@@ -449,8 +451,25 @@ class Commands:
         if _is_among(program, "fetchers"):
             return leaks(" ".join(words[1:]), self.start.values())
         kind = next((one for one in ("databases", "code") if _is_among(program, one)), None)
-        is_changing = kind is not None and any(_matches(text, kind) for text in self._code(words, line))
+        codes = (self._without_looks(one, line) if kind == "code" else one for one in self._code(words, line))
+        is_changing = kind is not None and any(_matches(text, kind) for text in codes)
         return is_changing or self._runs_fetched(words, fetches=line.fetches)
+
+    def _without_looks(self, code: str, line: _Line) -> str:
+        """Return code without the programs that it runs in plain words, and that do no harm."""
+
+        def kept(found: re.Match[str]) -> str:
+            read = read_shell(found["text"] or (found["list"] or "").replace(",", " "))
+            inner = [one.words for words in read.commands for one in nested(words)]
+            # Code in the words of code is not followed.
+            is_harm = any(_is_among(program_of(one), "code") or self._does_harm(one, line) for one in inner)
+            return found[0] if is_harm or read.targets or not inner else ""
+
+        for own, name in _RENAMED.findall(code)[:_MOST_RENAMED]:
+            code = re.sub(rf"\b{name}\.", f"{own}.", code)
+        for own, names in _TAKEN.findall(code)[:_MOST_RENAMED]:
+            code = re.sub(rf"\b(?=(?:{names.replace(',', '|').replace(' ', '')})\()", f"{own}.", code)
+        return re.sub(tables().patterns["runs"][0], kept, code[:LONGEST_TEXT])
 
     def _runs_fetched(self, words: Words, *, fetches: bool) -> bool:
         """Whether a command runs what was fetched: a shell without a file, or a file with a fetched name."""
@@ -492,6 +511,9 @@ class Commands:
         self._made.update(path for path in new if path and is_inside(path))
 
 
+_RENAMED = re.compile(r"\bimport (\w+) as (\w+)")
+_TAKEN = re.compile(r"\bfrom (\w+) import (\w+(?:, ?\w+)*)")
+_MOST_RENAMED = 20
 _LITERAL = re.compile(r"'(?:[^']|'')*(?:'|\Z)|--[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 
 
