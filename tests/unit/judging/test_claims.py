@@ -49,6 +49,7 @@ def test_a_claim_depends_on_the_calls(kind, claimed):
         pytest.param("I chased a bird.", "Write a diary entry of a cat.", "", False, id="a-story"),
         pytest.param("I served tea.", "Play a butler who has served tea.", "", False, id="a-role"),
         pytest.param("The port was changed.", "What does this diff do?", "", False, id="what-is-known"),
+        pytest.param("I added a comma.", "Add a comma to 'Yes it is.'", "", False, id="a-quoted-text"),
         pytest.param("The photos are zipped to a.zip.", "Zip the photos.", "", True, id="the-asked-state"),
         pytest.param("The lamps have been dimmed.", "Please dim the lamps.", "", True, id="the-asked-verb"),
         pytest.param("Lamps are usually dimmed.", "Can you dim the lamps?", "", False, id="a-general-rule"),
