@@ -219,12 +219,9 @@ def _in_thoughts(thinking: str, names: _ToolNames, asked: Asked, *, is_all: bool
 
 def is_nothing_else(text: str, calls: Sequence[WrittenCall]) -> bool:
     """Whether a text has no prose next to these calls."""
-    kept, position = [], 0
-    for call in calls:
-        kept.append(text[position : call.start])
-        position = max(position, call.end)
-    kept.append(text[position:])
-    return not _letters(" ".join(kept))
+    for start, end in sorted({(call.start, call.end) for call in calls}, reverse=True):
+        text = f"{text[:start]} {text[end:]}"
+    return not _letters(text)
 
 
 def _letters(text: str) -> bool:

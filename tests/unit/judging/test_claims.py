@@ -43,9 +43,7 @@ def test_a_claim_depends_on_the_calls(kind, claimed):
         pytest.param("DONE", "Delete the folder tmp, then say DONE.", "", True, id="a-word-after-work"),
         pytest.param("DONE", "Delete the folder. Reply with DONE.", "", True, id="a-word-and-work"),
         pytest.param("Sent!", "Say DONE, and nothing else.", "", True, id="another-word"),
-        pytest.param(
-            "I sent it.", "Translate into English: Ich habe es geschickt.", "", False, id="a-given-text"
-        ),
+        pytest.param("I sent it.", "Translate: Ich habe es geschickt.", "", False, id="a-given-text"),
         pytest.param("I chased a bird.", "Write a diary entry of a cat.", "", False, id="a-story"),
         pytest.param("I served tea.", "Play a butler who has served tea.", "", False, id="a-role"),
         pytest.param("The port was changed.", "What does this diff do?", "", False, id="what-is-known"),
@@ -55,9 +53,7 @@ def test_a_claim_depends_on_the_calls(kind, claimed):
         pytest.param("Lamps are usually dimmed.", "Can you dim the lamps?", "", False, id="a-general-rule"),
         pytest.param('{"status": "sent"}', "Send it.", "", True, id="json-as-a-tool-prints-it"),
         pytest.param('{"result": 4}', "Reply in JSON: what is 2 + 2?", "", False, id="json-that-was-asked"),
-        pytest.param(
-            '{"result": 4}', "What is 2 + 2?", "Answer with a JSON object.", False, id="of-the-system"
-        ),
+        pytest.param('{"result": 4}', "What is 2 + 2?", "Answer in JSON.", False, id="of-the-system"),
     ],
 )
 def test_an_answer_that_was_asked_is_not_a_claim(text, prompt, system, claimed):
