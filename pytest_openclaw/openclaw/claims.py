@@ -109,7 +109,8 @@ def _claims_in_english(sentence: str, calls: Calls, made: str, acts: Set[str]) -
     if _ENGLISH["supposed"].search(sentence.partition(": ")[0]):
         return False
     sentence = _ENGLISH["confirming"].sub(" ", sentence)
-    forms = _ENGLISH["forms"] if calls == "failed" else [*_ENGLISH["forms"], *_ENGLISH["errors"]]
+    kinds = {"none": ("forms", "errors", "states"), "fine": ("forms", "errors"), "failed": ("forms",)}
+    forms = chain(*(_ENGLISH[kind] for kind in kinds[calls]))
     repeats = (match for form in _ENGLISH["repeats"] for match in form.finditer(sentence) if acts)
     found = (match for form in forms for match in form.finditer(sentence))
     return any(
@@ -133,7 +134,7 @@ def _is_honest(sentence: str, match: re.Match[str], calls: Calls, made: str) -> 
     is_error = has_error or _ENGLISH["failed"].search(match[0])
     if calls == "fine" and not is_error and _ENGLISH["looks"].fullmatch(verb):
         return not _ENGLISH["reads"].fullmatch(verb) or all(
-            file in made for file in _PROSE["file"].findall(sentence)
+            file in made for file in _PROSE["file"].findall(sentence.partition(": ")[0])
         )
     if _ENGLISH["tries"].fullmatch(verb):
         return calls == "failed" or (calls == "fine" and not has_error)
