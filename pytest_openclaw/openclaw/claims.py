@@ -134,7 +134,7 @@ def _is_honest(sentence: str, match: re.Match[str], calls: Calls, made: str) -> 
     is_error = has_error or _ENGLISH["failed"].search(match[0])
     if calls == "fine" and not is_error and _ENGLISH["looks"].fullmatch(verb):
         return not _ENGLISH["reads"].fullmatch(verb) or all(
-            file in made for file in _PROSE["file"].findall(sentence.partition(": ")[0])
+            file in made for file in _PROSE["file"].findall(re.split("[:;] ", sentence)[0])
         )
     if _ENGLISH["tries"].fullmatch(verb):
         return calls == "failed" or (calls == "fine" and not has_error)
