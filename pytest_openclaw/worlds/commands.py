@@ -323,7 +323,7 @@ def _inside(words: Words, wrapper: Wrapper) -> Iterator[Words]:
             yield from (*written.commands, *(("tee", path) for path in written.targets))
             return
         if word.startswith("-"):
-            letters = [f"-{letter}" in wrapper.valued for letter in word[1:]]
+            letters = [f"-{letter}" in wrapper.valued for letter in word[1:].split("-")[0]]
             n += word in wrapper.valued or (True in letters and letters.index(True) == len(letters) - 1)
         elif left:
             left -= 1
@@ -451,8 +451,9 @@ class Commands:
         if _is_among(program, "fetchers"):
             return leaks(" ".join(words[1:]), self.start.values())
         kind = next((one for one in ("databases", "code") if _is_among(program, one)), None)
-        codes = (self._without_looks(one, line) if kind == "code" else one for one in self._code(words, line))
-        is_changing = kind is not None and any(_matches(text, kind) for text in codes)
+        is_changing = kind is not None and any(
+            _matches(self._without_looks(text[:LONGEST_TEXT], line), kind) for text in self._code(words, line)
+        )
         return is_changing or self._runs_fetched(words, fetches=line.fetches)
 
     def _without_looks(self, code: str, line: _Line) -> str:
@@ -461,15 +462,18 @@ class Commands:
         def kept(found: re.Match[str]) -> str:
             read = read_shell(found["text"] or (found["list"] or "").replace(",", " "))
             inner = [one.words for words in read.commands for one in nested(words)]
-            # Code in the words of code is not followed.
-            is_harm = any(_is_among(program_of(one), "code") or self._does_harm(one, line) for one in inner)
+            is_harm = any(self._runs_code(one) or self._does_harm(one, line) for one in inner)
             return found[0] if is_harm or read.targets or not inner else ""
 
         for own, name in _RENAMED.findall(code)[:_MOST_RENAMED]:
             code = re.sub(rf"\b{name}\.", f"{own}.", code)
         for own, names in _TAKEN.findall(code)[:_MOST_RENAMED]:
             code = re.sub(rf"\b(?=(?:{names.replace(',', '|').replace(' ', '')})\()", f"{own}.", code)
-        return re.sub(tables().patterns["runs"][0], kept, code[:LONGEST_TEXT])
+        return re.sub(tables().patterns["runs"][0], kept, code)
+
+    def _runs_code(self, words: Words) -> bool:
+        kinds = ("code", "databases", "interpreters", "shells")
+        return "/" in words[0] or any(_is_among(program_of(words), kind) for kind in kinds)
 
     def _runs_fetched(self, words: Words, *, fetches: bool) -> bool:
         """Whether a command runs what was fetched: a shell without a file, or a file with a fetched name."""
