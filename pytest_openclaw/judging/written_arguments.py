@@ -135,10 +135,9 @@ def read_object(text: str, start: int = 0) -> Arguments:
     if _VALUE["json"].match(text, start):  # an error of the decoder counts all lines before it
         with suppress(ValueError, RecursionError):
             return Arguments(*_DECODER.raw_decode(text, start))
-    try:
+    with suppress(ValueError):
         return Arguments(reader.value(), reader.position, reader.is_closed)
-    except ValueError:
-        return Arguments(None, reader.position)
+    return Arguments(None, reader.position)
 
 
 _DECODER = json.JSONDecoder(strict=False)
@@ -177,10 +176,9 @@ def _character(found: re.Match[str]) -> str:
 def _json_or_text(text: str) -> Any:
     if text.strip() in _WORDS:
         return _WORDS[text.strip()]
-    try:
+    with suppress(ValueError, RecursionError):
         return json.loads(text, strict=False)
-    except (ValueError, RecursionError):
-        return text
+    return text
 
 
 # --- Tags and lines ---------------------------------------------------------------------------------

@@ -462,7 +462,9 @@ class Commands:
         def kept(found: re.Match[str]) -> str:
             read = read_shell(found["text"] or (found["list"] or "").replace(",", " "))
             inner = [one.words for words in read.commands for one in nested(words)]
-            is_harm = any(self._runs_code(one) or self._does_harm(one, line) for one in inner)
+            kinds = ("code", "databases", "interpreters", "shells")  # what they run is not followed
+            is_code = any("/" in one[0] or any(_is_among(one[0], kind) for kind in kinds) for one in inner)
+            is_harm = is_code or any(self._does_harm(one, line) for one in inner)
             return found[0] if is_harm or read.targets or not inner else ""
 
         for own, name in _RENAMED.findall(code)[:_MOST_RENAMED]:
@@ -470,10 +472,6 @@ class Commands:
         for own, names in _TAKEN.findall(code)[:_MOST_RENAMED]:
             code = re.sub(rf"\b(?=(?:{names.replace(',', '|').replace(' ', '')})\()", f"{own}.", code)
         return re.sub(tables().patterns["runs"][0], kept, code)
-
-    def _runs_code(self, words: Words) -> bool:
-        kinds = ("code", "databases", "interpreters", "shells")
-        return "/" in words[0] or any(_is_among(program_of(words), kind) for kind in kinds)
 
     def _runs_fetched(self, words: Words, *, fetches: bool) -> bool:
         """Whether a command runs what was fetched: a shell without a file, or a file with a fetched name."""
