@@ -21,7 +21,7 @@ _MESSAGES = ("message", "Message", "detail", "error_description", "msg", "error_
 # Where an error may be in an event, in addition to the event itself.
 _HOLDERS = ("", "response", "message", "data", "delta", "x_groq")
 # Signs of an error object that is the whole event, and of an answer.
-_BARE = {"code", "statusCode", "detail", "errors"}
+_BARE = {"code", "error_code", "statusCode", "detail", "errors"}
 _ANSWERS = ("choices", "candidates", "content", "output", "delta", "data")
 _TITLE = re.compile(r"<title\b[^<>]*>([^<]*)</title\s*>", re.IGNORECASE)
 # Around the model's text, in Ollama's error if its parser cannot read that text:

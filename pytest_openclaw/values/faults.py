@@ -56,8 +56,8 @@ FAILURE_TYPES: Mapping[str, str] = {
 BUDGET_SPENT = "budget_spent"
 UNPRICED = frozenset({"timeout", "stream_error", "malformed_response", "cli_error", "harness_error"})
 """Faults after which a server may charge for generated tokens that it has not reported."""
-RETRYABLE_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, *range(520, 528), 529, 530})
-"""Among them Cloudflare's codes for a server that does not answer: 520 to 527 and 530."""
+RETRYABLE_STATUSES = frozenset({408, 409, 429, 498, 500, 502, 503, 504, *range(520, 528), 529, 530})
+"""Among them Groq's code of a full tier, and Cloudflare's of a server that does not answer: 520 to 527 and 530."""
 STATUSES: tuple[AvailabilityStatus, ...] = get_args(AvailabilityStatus)
 
 
@@ -323,9 +323,9 @@ def _status_of(error: WireError) -> int | None:
 
 
 def _lacks_model(status: int | None, words: str, model: str) -> bool:
-    if status is None:  # an error in place of an answer, with nothing but words
-        return "model" in words and model.lower() in words and "not found" in words
-    return status == 404 and "model" in words and (model.lower() in words or "not found" in words)
+    """Whether an error says so; with no status, or of any request, it must name the model."""
+    signs = ("model" in words, model.lower() in words, "not found" in words)
+    return sum(signs) >= {404: 2, 400: 3, None: 3}.get(status, 4)
 
 
 # --- outcomes ---------------------------------------------------------------------------------------
