@@ -9,7 +9,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.providers.wire import count_in, json_text, load_object, object_in, objects_in, text_in
+from pytest_openclaw.providers.wire import (
+    count_in,
+    json_text,
+    load_object,
+    object_in,
+    objects_in,
+    positive_in,
+    text_in,
+)
 from pytest_openclaw.util.text import cut, masked
 from pytest_openclaw.values.faults import WireError
 
@@ -23,6 +31,13 @@ _HOLDERS = ("", "response", "message", "data", "delta", "x_groq")
 # Signs of an error object that is the whole event, and of an answer.
 _BARE = {"code", "error_code", "statusCode", "detail", "errors"}
 _ANSWERS = ("choices", "candidates", "content", "output", "delta", "data")
+# A wait as a number of seconds, and in words: "retry after 2 seconds", "try again in 300ms".
+_WAITS = ("retry_after", "retry_after_seconds", "retryAfter", "estimated_time")
+_WAIT = re.compile(
+    r"\b(?:again|retry|wait|resets?)(?: (?:in|after|for|about))?"
+    r" (\d{1,5}(?:\.\d+)?) ?(m(?:illi)?)?s(?:ec(?:ond)?s?)?\b",
+    re.IGNORECASE,
+)
 _TITLE = re.compile(r"<title\b[^<>]*>([^<]*)</title\s*>", re.IGNORECASE)
 # Around the model's text, in Ollama's error if its parser cannot read that text:
 # https://github.com/ollama/ollama/blob/main/model/parsers/parsers.go
@@ -56,10 +71,11 @@ def error_of_object(payload: Any, *, is_behind: bool = False) -> WireError:
     if isinstance(error, str) and (inner := load_object(error)) and inner.get("error"):
         error = inner["error"]
     if not isinstance(error, dict):
-        return _error_of_text(json_text(error))
+        return _error_of_text(json_text(error), payload)
     texts = [json_text(next(filter(None, map(error.get, _MESSAGES)), None)), text_in(error, "param")]
     # MiMo's parameter is a sentence.
-    said = _error_of_text(": ".join(text for text in texts if text and (text == texts[0] or " " in text)))
+    words = ": ".join(text for text in texts if text and (text == texts[0] or " " in text))
+    said = _error_of_text(words, payload, error, error.get("metadata"))
     behind = WireError() if is_behind else _error_behind(object_in(error, "metadata"))
     kind = json_text(error.get("type"))
     details = objects_in(error, "details")
@@ -70,14 +86,18 @@ def error_of_object(payload: Any, *, is_behind: bool = False) -> WireError:
         code=json_text(error.get("code")),
         type=_google_words(error, details) if kind in ("", "error") else kind,
         message=shortened(f"{said.message} ({behind.message})" if behind.message else said.message),
-        retry_after_s=next((delay for delay in delays if delay is not None), None),
+        retry_after_s=next((delay for delay in delays if delay is not None), said.retry_after_s),
         written=text_in(error, "failed_generation") or said.written or behind.written,
     )
 
 
-def _error_of_text(text: str) -> WireError:
+def _error_of_text(text: str, *holders: Any) -> WireError:
+    """Return the error in a text; the wait may be in one of the objects that hold the text."""
     written, *_ = text.partition(_UNREAD_CALL[0])[2].rpartition(_UNREAD_CALL[1])
-    return WireError(message=shortened(text), written=written)
+    wait = next((wait for one in holders for name in _WAITS if (wait := positive_in(one, name))), None)
+    if wait is None and (found := _WAIT.search(shortened(text))):
+        wait = float(found[1]) / (1000 if found[2] else 1)
+    return WireError(message=shortened(text), written=written, retry_after_s=wait)
 
 
 def _error_behind(metadata: JsonObject) -> WireError:

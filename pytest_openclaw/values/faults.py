@@ -57,7 +57,7 @@ BUDGET_SPENT = "budget_spent"
 UNPRICED = frozenset({"timeout", "stream_error", "malformed_response", "cli_error", "harness_error"})
 """Faults after which a server may charge for generated tokens that it has not reported."""
 RETRYABLE_STATUSES = frozenset({408, 409, 429, 498, 500, 502, 503, 504, *range(520, 528), 529, 530})
-"""Among them Groq's code of a full tier, and Cloudflare's of a server that does not answer: 520 to 527 and 530."""
+"""Among them Groq's code of a full tier, and Cloudflare's codes for a silent server: 520 to 527 and 530."""
 STATUSES: tuple[AvailabilityStatus, ...] = get_args(AvailabilityStatus)
 
 

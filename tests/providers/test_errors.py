@@ -68,6 +68,22 @@ def test_retry_after(headers, seconds):
     assert retry_after_s(headers, now_s=now_s) == seconds
 
 
+@pytest.mark.parametrize(
+    ("error", "seconds"),
+    [
+        pytest.param({"error": {"message": "Please try again in 1.5s."}}, 1.5, id="in-words"),
+        pytest.param({"error": "Slow down: retry after 250 ms"}, 0.25, id="milliseconds"),
+        pytest.param({"error": "Too many requests", "retry_after": 3}, 3.0, id="a-field"),
+        pytest.param(
+            {"error": {"message": "busy", "metadata": {"retry_after_seconds": 4}}}, 4.0, id="metadata"
+        ),
+    ],
+)
+def test_wait_in_an_error(error, seconds):
+    """A server without the header may name the wait in its error."""
+    assert error_of_body(429, json.dumps(error).encode()).retry_after_s == seconds
+
+
 @settings(deadline=None)
 @given(text=st.text(st.characters(), max_size=2000))
 def test_shortened_fits_into_a_message(text):
