@@ -1,7 +1,8 @@
 """Separates an answer from thinking in the same text.
 
 A provider with a separate reasoning channel does not need this. The tags are those that OpenClaw
-itself hides from its users: `<think>`, `<thinking>`, `<thought>` and `<antthinking>`, in any case.
+itself hides from its users: `<think>`, `<thinking>`, `<thought>`, these with the prefix `antml:` or MiniMax's
+`mm:`, and `<antthinking>`, in any case.
 `<reasoning>` is not such a tag: prompts ask for it as a part of the answer.
 """
 
@@ -11,7 +12,8 @@ import re
 
 from pytest_openclaw.values.replies import ANSWER, THINKING
 
-_NAMES = ("think", "thinking", "thought", "antthinking")
+_NAMES = [f"{prefix}{word}" for prefix in ("", "antml:", "mm:") for word in ("think", "thinking", "thought")]
+_NAMES += ["antthinking"]
 # Without ASCII, a foreign i with or without a dot would match the one in "think".
 _FLAGS = re.IGNORECASE | re.ASCII
 _BLANKS = re.compile(r"[ \t\r\n]*")

@@ -20,28 +20,30 @@ from pytest_openclaw.values.tool_calls import ToolCall
 # Only the first of these is read: some servers send the same thinking under two names.
 _REASONING_FIELDS = ("reasoning_content", "reasoning", "thinking", "reasoning_text")
 _COUNTS = {
-    "input_tokens": "prompt_tokens",
-    "output_tokens": "completion_tokens",
+    "input_tokens": "prompt_tokens input_tokens",
+    "output_tokens": "completion_tokens output_tokens",
     "total_tokens": "total_tokens",
     "reasoning_tokens": "completion_tokens_details.reasoning_tokens reasoning_tokens",
     # The usual name, then others of Mistral, DeepSeek, Moonshot, Mistral again, and Anthropic's, which
     # gateways keep.
     "cached_tokens": "prompt_tokens_details.cached_tokens prompt_token_details.cached_tokens "
-    "prompt_cache_hit_tokens cached_tokens num_cached_tokens cache_read_input_tokens",
+    "prompt_cache_hit_tokens cached_tokens num_cached_tokens cache_read_input_tokens "
+    "input_tokens_details.cached_tokens",
     "cache_write_tokens": "prompt_tokens_details.cache_write_tokens cache_creation_input_tokens",
 }
 # Fields that can be left out without changing the prompt. Some servers reject every field unknown to them.
-_OPTIONAL = ("think", "stream_options", "seed", "temperature")
+_OPTIONAL = ("think", "stream_options", "seed", "temperature", "tool_choice")
 _SERVERS = {"llamacpp": "llama.cpp", "vllm": "vllm", "sglang": "sglang"}
 """The owner of a model, in the server's list of models → the server."""
 _NO_REASONING = "turns without reasoning_content"
 """Servers refuse this if they require a model's own thinking in later turns."""
-_REJECTS = r"(?=.*(support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed))"
+_REJECTS = r"(?=.*(support|extra|unknown|unrecogni[sz]ed|unexpected|permitted|allowed|deprecated))"
 _MOST_CHOICES = 64  # Copilot has one for each part of an answer
 _LIMITS = ("max_tokens", "max_completion_tokens")  # a server may refuse one of these names
 _OTHER_LIMIT = r"(?!.*too large).*(unsupported|unrecogni[sz]ed|unknown|unexpected|extra|instead|use )"
 # Signatures of thoughts: https://ai.google.dev/gemini-api/docs/thought-signatures#openai, and Copilot's.
 _SIGNED = ("extra_content", "reasoning_opaque")
+_DETAILS = ("reasoning_details", "thinking_blocks")  # of OpenRouter, and of LiteLLM in Anthropic's form
 _CARRIED = "carried parts"
 
 
@@ -103,7 +105,8 @@ def _carry(received: Turn, said: JsonObject) -> None:
     parts = {"": said, **dict(zip(ids, said.get("tool_calls", ()), strict=False))}
     for block in received.carried:
         if "type" in block:
-            said.setdefault("reasoning_details", []).append(block)
+            is_thought = block["type"] in ("thinking", "redacted_thinking")
+            said.setdefault(_DETAILS[is_thought], []).append(block)
         else:
             parts.get(block["id"], {}).update({name: block[name] for name in _SIGNED if name in block})
 
@@ -165,7 +168,7 @@ def _read_delta(message: JsonObject, number: int, answer: Answer, *, at_end: boo
 
 def _keep_signed(message: JsonObject, answer: Answer) -> None:
     """Keep the signatures of a message or delta, and of its calls by their ids, for the next request."""
-    for detail in wire.objects_in(message, "reasoning_details"):
+    for detail in (detail for name in _DETAILS for detail in wire.objects_in(message, name)):
         kind = wire.text_in(detail, "type")
         answer.receive_block({"type": kind, **detail}, key=(kind, wire.count_in(detail, "index")))
     for entry in (message, *_calls_in(message)):
@@ -183,8 +186,9 @@ def _texts_in(message: JsonObject) -> dict[Channel, str]:
     for part in content[: wire.MOST_ITEMS] if isinstance(content, list) else [content]:
         text += wire.text_in(part) or wire.text_in(part, "text")
         refusal += wire.text_in(part, "refusal")
-        reasoning += wire.text_in(part, "thinking")  # a text, or a list of texts
-        reasoning += "".join(wire.text_in(thought, "text") for thought in wire.objects_in(part, "thinking"))
+        reasoning += wire.text_in(part, "thinking")  # a text, or a list of texts, as Databricks' summary
+        thoughts = [*wire.objects_in(part, "thinking"), *wire.objects_in(part, "summary")]
+        reasoning += "".join(wire.text_in(thought, "text") for thought in thoughts)
     return {"reasoning": reasoning, "text": text, "refusal": refusal}
 
 
@@ -232,7 +236,7 @@ class OllamaOpenAI(Ollama):
     path: ClassVar[str] = "/chat/completions"
     refusable: ClassVar[Mapping[str, str]] = {
         _NO_REASONING: "reasoning_content",
-        _CARRIED: rf"{_REJECTS}.*({'|'.join(_SIGNED)}|reasoning_details)",
+        _CARRIED: rf"{_REJECTS}.*({'|'.join((*_SIGNED, *_DETAILS))})",
         **{name: rf"(?=.*\b{name}\b){_OTHER_LIMIT}" for name in _LIMITS},
         **{name: rf"{_REJECTS}.*\b{name}\b" for name in _OPTIONAL},
     }

@@ -284,7 +284,8 @@ class Stream:
             # For a single prompt the call is the answer; in an exchange the turns are used up.
             return self.reply(at_limit=True)
         status = wire.count_in(result, "api_error_status")
-        if self.error or status is not None:
+        # An older CLI has its error in words only.
+        if self.error or status is not None or (result.get("is_error") and not has_tokens):
             if has_tokens:
                 return faults.stream_broken(name, said)
             if status is None and self.error in ("authentication_failed", "oauth_org_not_allowed"):

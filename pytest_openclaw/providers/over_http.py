@@ -153,7 +153,8 @@ class OverHttp(Provider):
     def adapt(self, request: Request, body: JsonObject, fault: Fault) -> bool:
         """Note the refused parts of `body`; return whether the next body will lack them."""
         refused = self.refused[request.model]
-        for part, words in self.refusable.items() if fault.failure_type in ("http_400", "http_422") else ():
+        kinds = ("http_400", "http_422", "no_tools")  # the last, if `tool_choice` is refused
+        for part, words in self.refusable.items() if fault.failure_type in kinds else ():
             if re.search(words, fault.message, re.IGNORECASE):
                 self.refused[request.model] = refused | {part}
                 if self.body(request) != body:  # also if another request has noted the part meanwhile

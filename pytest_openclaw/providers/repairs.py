@@ -165,7 +165,7 @@ class _Call:
         # JSON itself never does.
         is_object = bool(self.pieces) and arguments.lstrip()[:1] == "{"
         is_copy = is_object and len(arguments) >= self._n_chars and arguments.startswith(self.arguments)
-        if whole or is_copy or (is_object and self.value == {}):
+        if whole or is_copy or (is_object and (self.value == {} or self.arguments == "null")):
             self.pieces, self._n_chars = [], 0
         self.pieces.append(arguments)
         self._n_chars += len(arguments)

@@ -9,15 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pytest_openclaw.providers.wire import (
-    count_in,
-    json_text,
-    load_object,
-    object_in,
-    objects_in,
-    positive_in,
-    text_in,
-)
+from pytest_openclaw.providers.wire import count_in, json_text, load_object, object_in, objects_in, text_in
 from pytest_openclaw.util.text import cut, masked
 from pytest_openclaw.values.faults import WireError
 
@@ -92,11 +84,10 @@ def error_of_object(payload: Any, *, is_behind: bool = False) -> WireError:
 
 
 def _error_of_text(text: str, *holders: Any) -> WireError:
-    """Return the error in a text; the wait may be in one of the objects that hold the text."""
     written, *_ = text.partition(_UNREAD_CALL[0])[2].rpartition(_UNREAD_CALL[1])
-    wait = next((wait for one in holders for name in _WAITS if (wait := positive_in(one, name))), None)
-    if wait is None and (found := _WAIT.search(shortened(text))):
-        wait = float(found[1]) / (1000 if found[2] else 1)
+    said = _WAIT.search(shortened(text))
+    waits = (_number(json_text(object_in(one).get(name))) for one in holders for name in _WAITS)
+    wait = next(filter(None, waits), float(said[1]) / (1000 if said[2] else 1) if said else None)
     return WireError(message=shortened(text), written=written, retry_after_s=wait)
 
 

@@ -12,6 +12,7 @@ gateways send when they fail; and a body may be an array of events, as in Gemini
 from __future__ import annotations
 
 import codecs
+import io
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -129,6 +130,8 @@ class AnswerBody:
             self._stop_at(error_of_object(payloads or data))
             return
         for payload in payloads:
+            if event.type != "message":  # some servers name the type only there
+                payload.setdefault("type", event.type)
             self._payload = payload
             self._stop_at(error_in(payload) or self._dialect.read(payload, answer))
         if payloads:
@@ -208,7 +211,8 @@ class EventReader:
     def __init__(self) -> None:
         self.is_stream = False
         self.pending_bytes = 0
-        self._decode = codecs.getincrementaldecoder("utf-8-sig")("replace").decode
+        decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+        self._decode = io.IncrementalNewlineDecoder(decoder, translate=True).decode
         self._before: list[str] = []
         self._line: list[str] = []
         self._type = ""
@@ -227,7 +231,7 @@ class EventReader:
         if others:  # joined only here, so that a line of many pieces is not searched again for each piece
             lines = ["".join(self._line), *others[:-1]]
             self._line = [others[-1]]
-            events = [event for line in lines for event in self._read(line.removesuffix("\r"))]
+            events = [event for line in lines for event in self._read(line)]
         self.pending_bytes = 0 if events else self.pending_bytes + len(chunk)
         return events
 

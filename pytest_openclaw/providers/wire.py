@@ -113,7 +113,7 @@ def call_in(holder: JsonObject, arguments: Any, *, id_key: str = "id") -> ToolCa
 
 def function_call_in(entry: JsonObject) -> ToolCall:
     """Return a call in the form of chat completions; some servers send its arguments as an object."""
-    function = {**object_in(entry, "function"), "id": entry.get("id")}
+    function = {**entry, **object_in(entry, "function"), "id": entry.get("id")}
     return call_in(function, function.get("arguments"))
 
 

@@ -199,6 +199,23 @@ def test_a_result_is_an_answer_without_events():
     assert (reply.text, reply.output_tokens, reply.timing.ttft_ms) == ("Four", 2, None)
 
 
+@pytest.mark.parametrize(
+    ("words", "failure_type"),
+    [
+        ("Invalid API key · Fix external API key", "http_401"),
+        ("Claude AI usage limit reached|1796083200", "quota_exhausted"),
+        ("5-hour limit reached ∙ resets 3pm", "quota_exhausted"),
+        ("Claude Opus is not available with the Claude Pro plan.", "model_not_found"),
+        ("Bad things", "cli_error"),
+    ],
+)
+def test_an_error_in_words_only(words, failure_type):
+    """An older CLI has neither a status nor an error word."""
+    stream = read(result(result=words, is_error=True))
+
+    assert stream.outcome("claude", "m", where="", login="").failure_type == failure_type
+
+
 def test_an_end_of_another_kind_is_named_in_short():
     """Whatever the CLI has in place of the word for its end, the message has its beginning and its end."""
     stream = read(result(subtype=["x" * 100_000], is_error=True))

@@ -198,8 +198,9 @@ JOINED = [{"type": "reasoning.text", "index": 0, "text": "I look it up.", "signa
 
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 def test_signatures_of_thoughts_go_back(server, stream):
-    """Those of Gemini behind chat completions, of OpenRouter and of Copilot; a refusal of them is obeyed."""
-    said = {"reasoning_opaque": "o", "tool_calls": [{"index": 0, **SIGNED_CALL}]}
+    """Gemini's behind chat completions, OpenRouter's, LiteLLM's and Copilot's; a refusal of them is obeyed."""
+    thoughts = [{"type": "thinking", "thinking": "Hm.", "signature": "s3"}]
+    said = {"reasoning_opaque": "o", "thinking_blocks": thoughts, "tool_calls": [{"index": 0, **SIGNED_CALL}]}
     deltas = [{"reasoning_details": [detail]} for detail in DETAILS]
     whole = {"choices": [{"message": {**said, "reasoning_details": JOINED}, "finish_reason": "tool_calls"}]}
     events = [sse(chat_chunk(delta)) for delta in (*deltas, said)]
@@ -211,7 +212,8 @@ def test_signatures_of_thoughts_go_back(server, stream):
 
     assert isinstance(reply, Reply), reply
     again, without = (request.json["messages"][1] for request in server.requests[1:3])
-    assert (again["reasoning_details"], again["reasoning_opaque"]) == (JOINED, "o")
+    assert (again["reasoning_details"], again["thinking_blocks"]) == (JOINED, thoughts)
+    assert again["reasoning_opaque"] == "o"
     assert again["tool_calls"][0]["extra_content"] == SIGNED_CALL["extra_content"]
     assert set(without) == {"role", "content", "tool_calls"}
     assert reply.carried == ()
@@ -253,6 +255,21 @@ def test_an_error_in_a_stream(server, name, chunk, failure_type):
     fault = ask(endpoint(name, server))
 
     assert (fault.failure_type, fault.retryable) == (failure_type, True)
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        ("tool_choice", "No endpoints found that support the provided 'tool_choice' value."),
+        ("temperature", "`temperature` is deprecated for this model."),
+    ],
+)
+def test_a_field_in_other_words(server, field, message):
+    """The server takes the tools without their choice, which is its default anyway, and its own temperature."""
+    yes = Script.stream(CHAT.text("Hi."), CHAT.end())
+    server.on("*", lambda request: refusal(message) if field in request.json else yes)
+
+    assert isinstance(ask(CHAT.provider(server.url), tools=(READ,)), Reply)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Streams: events, the first token and the end, odd bytes, texts sent again; a stream reads like a whole answer."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -52,6 +53,7 @@ def read(*chunks):
     [
         pytest.param(b"data: a\n\ndata: b\n\n", ["a", "b"], id="lf"),
         pytest.param(b"data: a\r\n\r\ndata: b\r\n\r\n", ["a", "b"], id="crlf"),
+        pytest.param(b"data: a\r\rdata: b\r\r", ["a", "b"], id="cr"),
         pytest.param(b"data: a\ndata: b\n\n", ["a\nb"], id="several-data-lines"),
         pytest.param(b"data:a\n\n", ["a"], id="no-blank-after-colon"),
         pytest.param(b"data:  a\n\n", [" a"], id="one-blank-belongs-to-the-field"),
@@ -367,6 +369,7 @@ def test_an_array_in_place_of_events(server, indent):
     [
         pytest.param({"reasoning_details": [{"type": "reasoning.text", "text": "Hm."}]}, id="details"),
         pytest.param({"reasoning_details": [{"type": "reasoning.summary", "summary": "Hm."}]}, id="summary"),
+        pytest.param({"content": [{"type": "reasoning", "summary": [{"text": "Hm."}]}]}, id="parts"),
         pytest.param({"reasoning_text": "Hm."}, id="reasoning-text"),
     ],
 )
@@ -378,6 +381,15 @@ def test_thinking_under_other_names(server, thought):
 
     assert (reply.text, reply.reasoning) == ("Hi.", "Hm.")
     assert reply.timing.ttft_ms < reply.timing.ttfo_ms
+
+
+@pytest.mark.parametrize("api", [MESSAGES, RESPONSES], ids=["messages", "responses"])
+def test_a_type_in_the_line_of_the_event_only(server, api):
+    """Some gateways drop the type from the data."""
+    whole = b"".join([api.text("Hi."), api.end()])
+    server.enqueue(Script.stream(re.sub(rb'"type": "(?:response|content|message)[^"]*"(?:, )?', b"", whole)))
+
+    assert ask(api.provider(server.url)).text == "Hi."
 
 
 EARLY = sse(chat_chunk({}, "stop"))

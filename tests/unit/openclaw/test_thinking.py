@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pytest_openclaw.openclaw.thinking import split_thinking, strip_thinking, without_thinking
 
 WORDS = st.text(alphabet=st.characters(exclude_characters="<`"))
-TAGS = ("think", "thinking", "thought", "antthinking")
+TAGS = ("think", "thinking", "thought", "antthinking", "mm:think", "antml:thinking")
 
 
 @pytest.mark.parametrize(
