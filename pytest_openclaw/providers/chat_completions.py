@@ -105,8 +105,7 @@ def _carry(received: Turn, said: JsonObject) -> None:
     parts = {"": said, **dict(zip(ids, said.get("tool_calls", ()), strict=False))}
     for block in received.carried:
         if "type" in block:
-            is_thought = block["type"] in ("thinking", "redacted_thinking")
-            said.setdefault(_DETAILS[is_thought], []).append(block)
+            said.setdefault(_DETAILS[block["type"].endswith("thinking")], []).append(block)
         else:
             parts.get(block["id"], {}).update({name: block[name] for name in _SIGNED if name in block})
 

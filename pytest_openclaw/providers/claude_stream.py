@@ -284,14 +284,15 @@ class Stream:
             # For a single prompt the call is the answer; in an exchange the turns are used up.
             return self.reply(at_limit=True)
         status = wire.count_in(result, "api_error_status")
-        # An older CLI has its error in words only.
-        if self.error or status is not None or (result.get("is_error") and not has_tokens):
+        in_words = result.get("is_error") and result.get("result") and not has_tokens  # from an older CLI
+        if self.error or status is not None or in_words:
             if has_tokens:
                 return faults.stream_broken(name, said)
-            if status is None and self.error in ("authentication_failed", "oauth_org_not_allowed"):
+            if status is None and (self.error.startswith(("authentic", "oauth")) or "run /login" in said):
                 return faults.auth_missing(name, f"the Claude CLI says: {said}. {login}")
             word = "overloaded_error" if "overloaded" in said.lower() else self.error
-            error = WireError(status=status, type=word, message=said.rpartition("API Error:")[2].strip())
+            message = said.rpartition("API Error:")[2].strip()  # perhaps with a status as its first word
+            error = WireError(status=status, code=message[:3], type=word, message=message)
             return _fault_of_words(name, model, error, where) or faults.cli_failed(name, said)
         # An answer without tokens comes from the CLI itself, for example to a slash command.
         if result.get("subtype") == "success" and not result.get("is_error") and (has_tokens or not said):

@@ -325,7 +325,7 @@ def _status_of(error: WireError) -> int | None:
 def _lacks_model(status: int | None, words: str, model: str) -> bool:
     """Whether an error says so; with no status, or of any request, it must name the model."""
     signs = ("model" in words, model.lower() in words, "not found" in words)
-    return sum(signs) >= {404: 2, 400: 3, None: 3}.get(status, 4)
+    return sum(signs) >= {410: 1, 404: 2, 400: 3, None: 3}.get(status, 4)
 
 
 # --- outcomes ---------------------------------------------------------------------------------------

@@ -346,5 +346,6 @@ def _meanings() -> Mapping[str, Meaning]:
 
 
 def meaning_of(word: str) -> Meaning | None:
-    """Return the meaning of a server's finish word, in any case; None for an unknown one."""
-    return _meanings().get(word.strip().lower().removeprefix("finish_reason_"))
+    """Return the meaning of a server's finish word, in any case; None for an unknown one without "error"."""
+    word = word.strip().lower().removeprefix("finish_reason_")
+    return _meanings().get(word, "failed" if "error" in word else None)

@@ -206,6 +206,8 @@ def test_a_result_is_an_answer_without_events():
         ("Claude AI usage limit reached|1796083200", "quota_exhausted"),
         ("5-hour limit reached ∙ resets 3pm", "quota_exhausted"),
         ("Claude Opus is not available with the Claude Pro plan.", "model_not_found"),
+        ("API Error: 429 Too Many Requests", "http_429"),
+        ("Login expired · Please run /login", "auth_missing"),
         ("Bad things", "cli_error"),
     ],
 )
