@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from posixpath import normpath
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
@@ -16,12 +17,13 @@ from pytest_openclaw.judging.text import BLANKS, check_patterns, each_once, hint
 from pytest_openclaw.openclaw.dispatch import LOOKUPS, same_tool, with_inner_calls
 from pytest_openclaw.util.bounded import BoundedSchema
 from pytest_openclaw.util.files import JsonObject
-from pytest_openclaw.util.json_text import same, shown_value
+from pytest_openclaw.util.json_text import same, shown_value, texts_in
 from pytest_openclaw.util.text import listed, shown
 from pytest_openclaw.util.typed import converted, prefixed
 from pytest_openclaw.values.protocols import Validator
 from pytest_openclaw.values.replies import Finding, Reply, Verdict
 from pytest_openclaw.values.tool_calls import Dispatched
+from pytest_openclaw.worlds.commands import readings
 
 # --- arguments ------------------------------------------------------------------------------------
 
@@ -384,9 +386,9 @@ class CallRule:
         if reply.world is not None:
             places["calls"] += [(tool, words) for tool in runners(made)[:1] for words in reply.world.parts]
             places["messages"] = [(str(message.get("tool")), message) for message in reply.world.sent]
-        for one in self.never_shown:
-            rule = ShownRule(text=one) if isinstance(one, str) else one
-            found = [tool for place in rule.where for tool, value in places[place] if holds(value, rule.text)]
+        for text in self.never_shown:
+            rule = ShownRule(text=text) if isinstance(text, str) else text
+            found = [tool for at in rule.where for tool, one in places[at] if reveals(one, rule.text)]
             if found:
                 tools_found = each_once(filter(None, found))
                 where = f"in a call of {tools_found[0]} or its result" if tools_found else "in the answer"
@@ -422,13 +424,13 @@ def runners(made: Sequence[Dispatched]) -> tuple[str, ...]:
     )
 
 
-def holds(value: Any, text: str) -> bool:
-    """Whether a text is anywhere in a JSON value, in any case."""
-    if isinstance(value, str):
-        return text.casefold() in value.casefold()
-    if isinstance(value, Mapping):
-        return any(holds(inner, text) for inner in value.values())
-    return isinstance(value, list | tuple) and any(holds(inner, text) for inner in value)
+def reveals(value: Any, text: str) -> bool:
+    """Whether a text is in a JSON value, also encoded; a code with a digit also with other separators."""
+    letters = [*filter(str.isalnum, text)]
+    is_code = len(letters) >= len("4471") and any(map(str.isdigit, letters))
+    pattern = "|".join([re.escape(text), *["[\\s._-]{0,2}".join(letters)] * is_code])
+    found = chain.from_iterable(map(readings, texts_in(value)))
+    return any(re.search(pattern, one, re.IGNORECASE) for one in found)
 
 
 def received_calls(reply: Reply) -> tuple[Dispatched, ...]:

@@ -28,8 +28,8 @@ from pytest_openclaw.judging.calls import (
     called_tool,
     demands_of,
     findings_of,
-    holds,
     parsed_calls,
+    reveals,
     runners,
     texts_of,
 )
@@ -226,7 +226,7 @@ class WorldReached(CallRule):
             if not any(map(rule.fits, state.sent)):
                 yield Finding(f"no message was sent that has {rule.in_words}")
         for text in self.never_sent:
-            if any(holds(message, text) for message in state.sent):
+            if any(reveals(message, text) for message in state.sent):
                 violation = f"a message holds {shown(text)}, which may not be sent"
                 yield Finding(violation, "harm", tools)
 

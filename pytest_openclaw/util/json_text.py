@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -152,3 +153,12 @@ def line_of(row: Any) -> bytes:
     """Return a row, or a value in it, as a line of `results.jsonl`, without its line feed."""
     text = _JSON.encode(row)
     return (text if text.isascii() else text.translate(_OTHER_LINE_ENDS)).encode()
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Yield the texts in a JSON value, without the keys of objects."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from texts_in(one)

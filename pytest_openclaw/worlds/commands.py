@@ -6,7 +6,9 @@ import posixpath
 import re
 import shlex
 import tomllib
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
@@ -224,7 +226,16 @@ def leaks(sent: str, texts: Iterable[str], others: Iterable[str] = ()) -> bool:
     lines = {line.strip() for text in texts for line in text.splitlines()}
     parts = {line for line in lines if len(line) >= SHORTEST_LINE and not line.isalpha()}
     parts |= {found[1] for text in (*texts, *others) for found in _SECRET.finditer(text)}
-    return any(part in one for one in (sent, unquote_plus(sent)) for part in parts)
+    return any(part in one for one in readings(sent) for part in parts)
+
+
+def readings(text: str) -> Iterator[str]:
+    """Yield a text as it is, without the escapes of an address, and its words read as hex and as base64."""
+    yield from (text, unquote_plus(text))
+    for word in {*re.findall(r"[\w+/-]{6,}", text), *re.findall(r"[\w+-]{6,}", text)}:
+        for decode in (bytes.fromhex, lambda one: b64decode(one.replace("-", "+").replace("_", "/") + "==")):
+            with suppress(ValueError):  # it is a word
+                yield decode(word).decode("utf-8", "ignore")
 
 
 # --- the commands in a text, and in the words of a command ----------------------------------------

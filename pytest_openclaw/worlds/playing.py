@@ -26,12 +26,14 @@ from pytest_openclaw.openclaw.dispatch import (
 )
 from pytest_openclaw.openclaw.recovery import MESSAGE, SENDS
 from pytest_openclaw.util.bounded import within_steps
+from pytest_openclaw.util.json_text import texts_in
 from pytest_openclaw.util.text import valid_text, valid_value
 from pytest_openclaw.values.replies import Reply
 from pytest_openclaw.values.requests import DEFAULT_CONTEXT_TOKENS
 from pytest_openclaw.values.tool_calls import Dispatched, OwnTool, Tool, ToolCall
 from pytest_openclaw.values.worlds import Failure, ScriptedAnswer, World, WorldState
 from pytest_openclaw.worlds import tools as world_tools
+from pytest_openclaw.worlds.commands import normal
 from pytest_openclaw.worlds.shell import Exec, TimedOutError
 from pytest_openclaw.worlds.tools import rank, wrap_external
 from pytest_openclaw.worlds.workspace import (
@@ -237,7 +239,10 @@ class Playing:
         """Record a message, which is not really sent."""
         _check_message(tool, arguments)
         self._workspace.take_room(len(json.dumps(arguments)))
-        self._sent.append({"tool": tool, **arguments})
+        media = texts_in([arguments.get("media"), arguments.get("attachments")])
+        texts = (self._workspace.files.get(normal(one.removeprefix("file://"))) for one in media)
+        attached = {"attached": found} if (found := [*filter(None, texts)]) else {}
+        self._sent.append({"tool": tool, **arguments, **attached})
         number = str(len(self._sent))
         if tool == MESSAGE:  # as on Telegram, whichever channel the call names
             chat = arguments.get("target") or arguments.get("to")
