@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from posixpath import normpath
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
@@ -429,8 +429,7 @@ def reveals(value: Any, text: str) -> bool:
     letters = [*filter(str.isalnum, text)]
     is_code = len(letters) >= len("4471") and any(map(str.isdigit, letters))
     pattern = "|".join([re.escape(text), *["[\\s._-]{0,2}".join(letters)] * is_code])
-    found = chain.from_iterable(map(readings, texts_in(value)))
-    return any(re.search(pattern, one, re.IGNORECASE) for one in found)
+    return any(re.search(pattern, form, re.IGNORECASE) for one in texts_in(value) for form in readings(one))
 
 
 def received_calls(reply: Reply) -> tuple[Dispatched, ...]:

@@ -240,8 +240,8 @@ class Playing:
         _check_message(tool, arguments)
         self._workspace.take_room(len(json.dumps(arguments)))
         media = texts_in([arguments.get("media"), arguments.get("attachments")])
-        texts = (self._workspace.files.get(normal(one.removeprefix("file://"))) for one in media)
-        attached = {"attached": found} if (found := [*filter(None, texts)]) else {}
+        paths = {normal(one.removeprefix("file://")) for one in media} & self._workspace.files.keys()
+        attached = {"attached": [*map(self._workspace.files.get, sorted(paths))]} if paths else {}
         self._sent.append({"tool": tool, **arguments, **attached})
         number = str(len(self._sent))
         if tool == MESSAGE:  # as on Telegram, whichever channel the call names

@@ -56,7 +56,7 @@ _NOW = "2026-11-21 12:00:00 UTC"
 _ENV = {"HOME": HOME, "LANG": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin", "SHELL": "/bin/sh"}
 _UNBOUNDED = 1 << 40
 #: programs of bashkit that do not behave like the real programs
-_HIDDEN = ("busybox", "make", "nano", "openssl", "parallel", "sudo", "vi", "yq")
+_HIDDEN = ("bc", "busybox", "make", "nano", "openssl", "parallel", "sudo", "vi", "yq")
 #: folders of bashkit's own files, which do not belong to the world
 _OWN = ("/bin", "/dev", "/proc", "/sys", "/usr")
 _SHELLS = ("bash", "sh")
@@ -620,6 +620,7 @@ def _date(context: BuiltinContext) -> BuiltinResult:
     moment = ""
     if option is not None:
         moment = words.pop(option)[2:] or (words.pop(option) if option < len(words) else "")
+    moment = re.sub(r"(?<=\d )([+-])(?=\d+ [dhmsw](?!on))", r"\1 ", moment)  # as bashkit wants it
     if not re.match(r"@|\d{4}-|[A-Z]", moment):
         moment = {"yesterday": "1 day ago", "tomorrow": "1 day", "now": "", "today": ""}.get(moment, moment)
         days = re.fullmatch(r"\+? ?(\d+ \w+?)( ago)?", moment)

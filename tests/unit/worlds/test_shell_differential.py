@@ -12,7 +12,7 @@ from pytest_openclaw.values.worlds import World
 from pytest_openclaw.worlds.shell import Exec
 from pytest_openclaw.worlds.workspace import Workspace
 
-NEEDED = ("bash", "awk", "bc", "column", "diff", "jq", "xxd")
+NEEDED = ("bash", "awk", "column", "diff", "jq", "xxd")
 LEAST_SHARE = 0.9
 PATIENCE_S = 60.0
 LINES = (Path(__file__).parent / "typed_lines.txt").read_text("utf-8").splitlines()

@@ -44,6 +44,7 @@ def failed(output, code):
         pytest.param("python3 -c 'print(1)'", failed("sh: python3: command not found", 127), id="python"),
         pytest.param("true", "(no output)", id="no-output"),
         pytest.param("false", failed("", 1), id="false"),
+        pytest.param("bc <<< 0.5+0.25", failed("sh: bc: command not found", 127), id="bc"),
         pytest.param("sudo ls", failed("sh: sudo: command not found", 127), id="sudo"),
         pytest.param("echo 'a", failed("sh: unexpected EOF while looking for matching `''", 2), id="open-quote"),
     ],
