@@ -1,7 +1,6 @@
 """`gate`: checks a stored run against gates, and writes the result into the run."""
 
 import json
-import os
 
 import pytest
 
@@ -118,13 +117,3 @@ def test_facts_of_the_old_summary_are_kept(runs):
     summary = load(runs / "dear", "summary.json")
     assert summary["budget"] == spent
     assert summary["groups"][0]["resources_before"] == snapshots[A, "before"]
-
-
-def test_the_last_run_is_never_the_run_itself(runs, command):
-    """`last`, in any notation, is the newest other run."""
-    for age, path in enumerate(sorted(runs.iterdir(), key=lambda path: path.name != "bad")):
-        os.utime(path / "results.jsonl", (2_000_000_000 - age, 2_000_000_000 - age))
-
-    for name in ("bad", str(runs / "bad")):
-        data = command.json("gate", name, "--baseline=last", "--min-pass-rate=0.1")
-        assert data["comparison"]["baseline"] != "bad"

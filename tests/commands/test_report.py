@@ -40,13 +40,6 @@ def test_it_overwrites_only_its_own_page(run, monkeypatch, command):
     assert (run / "report.html").read_text() == PAGE
 
 
-def test_a_baseline_that_is_not_there_is_named(run, command):
-    """Before anything is drawn."""
-    assert command.refused("report", "one", "--baseline", "lost").startswith(
-        "there is no run lost, neither here nor in runs"
-    )
-
-
 def test_a_page_that_would_be_too_large_has_the_beginnings_of_texts(run, monkeypatch, command):
     """It is below the limit, and says on the page and in a warning what is missing."""
     command("report", "one")

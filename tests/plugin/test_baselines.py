@@ -6,7 +6,7 @@ import os
 import pytest
 
 from pytest_openclaw.cli import main
-from tests.plugin.conftest import NOOP, YES
+from tests.plugin.conftest import YES
 
 pytestmark = pytest.mark.newest
 
@@ -46,24 +46,6 @@ def test_a_regression_fails(project, n_bad, status, ruling, word):
     assert "The baseline is before" in session.page
     config = session.load("config.json")
     assert (config["baseline"], config["across"]) == ("before", ["prompt"])
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        pytest.param(["--openclaw-baseline=lost"], "--openclaw-baseline=lost: there is no run lost", id="missing"),
-        pytest.param(["--openclaw-baseline=last"], "a first run is measured with --openclaw-baseline=off", id="no-last"),
-        pytest.param(["--openclaw-baseline=last", "--openclaw-fail-on=regression"], "with --openclaw-baseline=off --openclaw-fail-on=off", id="no-last-and-a-gate"),
-        pytest.param(["--openclaw-fail-on=regression"], "name the run to compare with: --openclaw-baseline=RUN", id="gate-without-baseline"),
-        pytest.param(["--openclaw-fail-on=everything"], "--openclaw-fail-on=everything: give regression, or off", id="unknown-gate"),
-        pytest.param(["--openclaw-across=weather"], "--openclaw-across=weather: give prompt, validator", id="unknown-difference"),
-    ],
-)  # fmt: skip
-def test_a_wrong_baseline_ends_the_session_at_its_start(plain_project, args, message):
-    """The message names the option, before the first request."""
-    plain_project.suite({"P1": ("say yes", NOOP)})
-
-    plain_project.run(*args).is_refused(message)
 
 
 def test_the_ini_file_can_name_a_baseline(plain_project, monkeypatch):

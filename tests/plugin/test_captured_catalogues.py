@@ -70,20 +70,6 @@ def test_a_suite_offers_the_captured_tools(project):
     assert len(offer["sha256"]) == 64
 
 
-@pytest.mark.parametrize(
-    ("named", "message"),
-    [
-        pytest.param("gone.json", "--openclaw-catalogue=gone.json: cannot be read", id="gone"),
-        pytest.param("conftest.py", "--openclaw-catalogue=conftest.py: is not JSON", id="another-file"),
-    ],
-)
-def test_without_a_catalogue_the_session_ends_at_once(plain_project, named, message):
-    """No request is sent, and no run is started."""
-    plain_project.suite(SUITE)
-
-    plain_project.run(f"--openclaw-catalogue={named}").is_refused(message)
-
-
 def test_a_run_is_read_and_judged_again_by_its_own_tools(plain_project, capsys):
     """Show and rescore use the tools of the file; if it has changed, they report that they cannot."""
     plain_project.suite(SUITE)

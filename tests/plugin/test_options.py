@@ -27,6 +27,24 @@ WRONG = [
     ("openclaw_prices=lab/m", "openclaw_prices: 'lab/m': write GLOB = INPUT OUTPUT [CACHED]"),
     ("openclaw_prices=lab/m = 2", "write GLOB = INPUT OUTPUT [CACHED]"),
     ("openclaw_prices=lab/m = 2 -8", "write GLOB = INPUT OUTPUT [CACHED]"),
+    ("--openclaw-baseline=lost", "--openclaw-baseline=lost: there is no run lost"),
+    ("--openclaw-baseline=last", "a first run is measured with --openclaw-baseline=off"),
+    (
+        "--openclaw-baseline=last --openclaw-fail-on=regression",
+        "with --openclaw-baseline=off --openclaw-fail-on=off",
+    ),
+    ("--openclaw-fail-on=regression", "name the run to compare with: --openclaw-baseline=RUN"),
+    ("--openclaw-fail-on=everything", "--openclaw-fail-on=everything: give regression, or off"),
+    ("--openclaw-across=weather", "--openclaw-across=weather: give prompt, validator"),
+    ("--openclaw-catalogue=gone.json", "--openclaw-catalogue=gone.json: cannot be read"),
+    ("--openclaw-catalogue=conftest.py", "--openclaw-catalogue=conftest.py: is not JSON"),
+    ("--openclaw-surface=real", "--openclaw-surface=real: give listed or openclaw"),
+    ("--openclaw-surface=openclaw --openclaw-catalogue=gone.json", "--openclaw-catalogue=gone.json"),
+    ("openclaw_tasks_pass=most", "give a rate from 0 to 1"),
+    ("--openclaw-oracle", "leave out --openclaw-models"),
+    *((f"--openclaw-shard={part}", "give K/N, part K of N") for part in ("4/3", "0/3", "half")),
+    ("--openclaw-shard=1/2", "1 cells are selected; N can be at most 1"),
+    ("--openclaw-shard=1/1 --openclaw-until-conclusive", "cannot settle its tier"),
 ]
 
 
@@ -35,7 +53,7 @@ def test_a_wrong_option_is_a_usage_error(plain_project, word, message):
     """Of an option or an ini key: exit status 4, one message, no request, no run directory."""
     plain_project.suite({"P1": ("say yes", NOOP)})
 
-    plain_project.run(*([word] if word.startswith("-") else ["-o", word])).is_refused(message)
+    plain_project.run(*(word.split() if word.startswith("-") else ["-o", word])).is_refused(message)
 
 
 def test_a_name_is_defined_once(plain_project):

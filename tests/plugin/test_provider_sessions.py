@@ -4,7 +4,6 @@ import sys
 
 import pytest
 
-from tests.plugin.conftest import NOOP
 from tests.providers.fake_claude import DUMMY_KEY, command, dies
 from tests.providers.servers.misbehaving import Pause, Script
 from tests.providers.servers.ollama import SPEED, OllamaServer, answer, done, lines, said
@@ -50,39 +49,6 @@ def test_rows(project, monkeypatch):
     target = session.load("inventory.json")["targets"]["ollama_native/m@low"]
     assert target["warm_up"]["ok"] is True
     assert (target["server"]["server"], target["server"]["context_length"]) == ("ollama", 4096)
-
-
-def test_both_apis_of_one_server_never_have_two_requests(project, monkeypatch):
-    """A local server gets one request at a time, by either of its APIs: cells, warm-ups, questions."""
-    project.suite({f"P{n}": ("Say hi.", NOOP) for n in range(6)})
-
-    with SlowServer() as server:
-        monkeypatch.setenv("OLLAMA_HOST", server.origin)
-        monkeypatch.setenv("OLLAMA_OPENAI_BASE", f"http://localhost:{server.port}/v1")
-        session = project.run("--openclaw-providers=ollama_openai,ollama_native", models="m")
-
-    session.outcomes(passed=12)
-    assert {row["in_flight"] for row in session.rows} == {1}
-    assert server.most_paused_at_once == 1
-    assert sum(request.path == "/api/chat" for request in server.requests) == 7
-
-
-class SlowServer(OllamaServer):
-    """Pauses before the first byte of each answer, and counts the requests that wait together."""
-
-    def __init__(self):
-        super().__init__()
-        self.most_paused_at_once = 0
-        self._paused_now = 0
-
-    def _answer(self, connection, request):
-        with self._lock:
-            self._paused_now += 1
-            self.most_paused_at_once = max(self.most_paused_at_once, self._paused_now)
-        self._stopping.wait(0.02)
-        with self._lock:
-            self._paused_now -= 1
-        return super()._answer(connection, request)
 
 
 EXACT = {"type": "exact", "value": "Hello"}

@@ -60,23 +60,6 @@ def test_a_shard_that_is_resumed_stays_the_same(plain_project):
     other.is_refused("shard was 2/3, and is 1/3")
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["--openclaw-shard=4/3"], "give K/N, part K of N"),
-        (["--openclaw-shard=0/3"], "give K/N, part K of N"),
-        (["--openclaw-shard=half"], "give K/N, part K of N"),
-        (["--openclaw-shard=1/21"], "20 cells are selected; N can be at most 20"),
-        (["--openclaw-shard=1/2", "--openclaw-until-conclusive"], "cannot settle its tier"),
-    ],
-)
-def test_impossible_shards_are_usage_errors(plain_project, args, message):
-    """The message says what is wrong and what to give; no request is sent."""
-    plain_project.suite(SUITE)
-
-    plain_project.run(*args, models=MODELS).is_refused(message)
-
-
 def test_merge_refuses_missing_shards(plain_project, capsys):
     """Missing shards are named; a shard of another selection does not complete a division."""
     plain_project.suite(SUITE)

@@ -127,21 +127,6 @@ def test_faults_that_only_the_surface_shows(plain_project, model, expected):
     assert outcomes(session) == {**listed, **expected}
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--openclaw-surface=real"], "--openclaw-surface=real: give listed or openclaw"),
-        (["--openclaw-surface=openclaw", "--openclaw-catalogue=none.json"], "--openclaw-catalogue"),
-    ],
-)
-def test_a_wrong_choice_ends_the_session(plain_project, words, message):
-    """Before any request, with a hint."""
-    write(plain_project)
-
-    plain_project.run(*words, models="lab/able").is_refused(message)
-    assert not (plain_project.folder / "asked.jsonl").exists()
-
-
 def test_a_run_on_the_surface_is_resumed_and_judged_again(plain_project):
     """The run's own `surface.json` is used: nothing is asked again, and no verdict changes."""
     write(plain_project)

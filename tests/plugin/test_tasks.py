@@ -53,7 +53,6 @@ COUNTED = """def grade(transcript: list, workspace_path: str) -> dict:
         "note": "no number",
     }
 """
-BROKEN = "def grade(transcript, workspace_path):\n    return {'x': 1 / 0}\n"
 
 
 def write_task(project, name, code, *, category="files", kind="automated"):
@@ -97,26 +96,9 @@ def test_tasks_are_graded(skill):
 
 
 def test_the_score_from_which_a_task_passes(skill):
-    """An option and an ini key set it; a wrong one is a usage error."""
+    """An option or an ini key sets it."""
     lenient = skill.run("--openclaw-tasks-pass=0.4", models="clerk/lazy", target="skill/tasks")
     lenient.outcomes(passed=1, skipped=1)
-
-    skill.ini("openclaw_tasks_pass = most")
-    wrong = skill.run(models="clerk/lazy", target="skill/tasks")
-    assert "give a rate from 0 to 1" in wrong.words
-
-
-def test_an_exception_of_grade_is_a_harness_error(skill):
-    """It says nothing about the model: the cell has no verdict and no score."""
-    write_task(skill, "task_broken", BROKEN)
-
-    session = skill.run(models="clerk/good", target="skill/tasks/task_broken.md")
-
-    session.outcomes(errors=1)
-    (row,) = session.rows
-    assert (row["failure_type"], row["objective_pass"], row["parsed_output"]) == ("harness_error", None, None)
-    assert "skill/tasks/task_broken.md: grade failed: ZeroDivisionError" in row["fault_message"]
-    assert session.summary["added"] == []
 
 
 SESSIONS = """sessions:
@@ -234,10 +216,8 @@ def test_an_oracle_plays_reference_solutions(project):
     assert "environment/setup.sh failed with status 3" in broken.text
 
 
-def test_an_oracle_takes_no_models(project):
-    """Models and an oracle exclude each other; an unknown package is a usage error, too."""
-    both = project.run("--openclaw-oracle", models="clerk/good")
+def test_an_oracle_of_an_unknown_package(project):
+    """It needs a package that it knows."""
     unknown = project.run("--openclaw-tasks=no-bench", "--openclaw-oracle", models=None)
 
-    assert "leave out --openclaw-models" in both.words
     assert "--openclaw-tasks=no-bench: give claw-bench" in unknown.words

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_openclaw.providers.address import Address, is_loopback, parse_address, parse_ollama_host
+from pytest_openclaw.providers.address import Address, parse_address, parse_ollama_host
 from pytest_openclaw.util.errors import TargetError
 from pytest_openclaw.util.redact import Redactor
 from pytest_openclaw.values.protocols import ProviderSetup
@@ -101,25 +101,6 @@ def test_user_info_is_secret(text, secrets, basic):
 
 
 @pytest.mark.parametrize(
-    ("host", "loopback"),
-    [
-        ("localhost", True),
-        ("ollama.localhost", True),
-        ("127.0.0.1", True),
-        ("::1", True),
-        ("localhost.example.com", False),
-        ("127.0.0.1.example.com", False),
-        ("192.168.0.5", False),
-        ("0.0.0.0", False),
-        ("", False),
-    ],
-)
-def test_is_loopback(host, loopback):
-    """A host is this machine if its name or number says so, without a network request."""
-    assert is_loopback(host) is loopback
-
-
-@pytest.mark.parametrize(
     ("url", "public"),
     [
         ("https://api.openai.com/v1", True),
@@ -176,6 +157,8 @@ OLLAMAS = {"OLLAMA_HOST": "box:1234", "OLLAMA_OPENAI_BASE": "http://other/v1"}
         pytest.param(CHAT, None, {"OLLAMA_HOST": "box:1234"}, "http://ini:1/v1", "http://box:1234/v1", True, id="chat-ollama-host"),
         pytest.param(CHAT, None, OLLAMAS, None, "http://other/v1", True, id="chat-base"),
         pytest.param(CHAT, "vllm", OLLAMAS, "http://gpu:8000/v1", "http://gpu:8000/v1", False, id="chat-endpoint"),
+        *(pytest.param(CHAT, "lab", {}, f"http://{host}/v1", f"http://{host}/v1", True, id=host) for host in ("localhost", "ollama.localhost", "127.0.0.1", "[::1]")),
+        *(pytest.param(CHAT, "lab", {}, f"http://{host}/v1", f"http://{host}/v1", False, id=host) for host in ("localhost.a.com", "127.0.0.1.a.com", "192.168.0.5", "0.0.0.0")),
         pytest.param(RESPONSES, None, {}, None, "https://api.openai.com/v1", False, id="responses-default"),
         pytest.param(RESPONSES, None, {}, "http://ini:1/v1", "http://ini:1/v1", False, id="responses-ini"),
         pytest.param(RESPONSES, None, {"OPENAI_BASE_URL": "http://gw/v1"}, "http://ini:1/v1", "http://gw/v1", False, id="responses-environment"),

@@ -175,16 +175,6 @@ def test_tools_go_in_by_a_server_of_ours(report, key, tmp_path):
     assert DUMMY_KEY not in json.dumps(call["mcp_servers"])
 
 
-def test_a_cli_that_does_not_offer_the_tools():
-    """A reply without the tools says nothing about the model: it is the CLI's error, which names them."""
-    fault = ask(environ_of("unoffered"), tools=TOOLS)
-
-    assert (fault.failure_type, fault.status, fault.raw) == ("cli_error", "error", "")
-    assert fault.message == (
-        "claude_code_cli: the CLI does not offer 2 of the 2 tools: read, home.light (its server did not start)."
-    )
-
-
 @pytest.mark.parametrize("request_of", [{"history": (Turn(text="Hi"),)}, {"messages": (Turn(user="Hi"),)}])
 def test_earlier_messages_cannot_be_sent(request_of):
     """The CLI has no way of taking them, so the cell is unavailable, and nothing is started."""
@@ -518,19 +508,21 @@ def test_the_steps_are_those_of_each_message():
     )
 
 
-def test_a_cli_that_continues_by_itself():
-    """A request of its own after a cut answer, in place of the next message, is the CLI's error."""
-    fault = ask(environ_of("continued"), turns=("And now?",))
+@pytest.mark.parametrize(
+    ("mode", "request_", "message", "raw"),
+    [
+        # A reply without the tools says nothing about the model.
+        pytest.param("unoffered", {"tools": TOOLS}, "the CLI does not offer 2 of the 2 tools: read, home.light (its server did not start).", "", id="no-tools"),
+        # A request of its own after a cut answer, in place of the next message.
+        pytest.param("continued", {"turns": ("And now?",)}, "next message was not sent", "Hello", id="it-continues-by-itself"),
+        # Each answer has its own timeout, so their number is limited.
+        pytest.param("endless", {"tools": PLAYED, "world": WORLD}, "the CLI sends more answers than were asked for.", "Hello\n\nHello", id="answers-without-end"),
+    ],
+)  # fmt: skip
+def test_errors_of_the_cli(mode, request_, message, raw):
+    """What the CLI does wrong is its error."""
+    fault = ask(environ_of(mode), **request_)
 
-    assert (fault.failure_type, fault.raw) == ("cli_error", "Hello")
-    assert "next message was not sent" in fault.message
-
-
-def test_answers_without_end():
-    """Each answer has its own timeout, so their number is limited."""
-    fault = ask(environ_of("endless"), tools=PLAYED, world=WORLD)
-
-    assert (fault.failure_type, fault.message) == (
-        "cli_error",
-        "claude_code_cli: the CLI sends more answers than were asked for.",
-    )
+    assert (fault.failure_type, fault.status) == ("cli_error", "error")
+    assert message in fault.message
+    assert fault.raw.startswith(raw)

@@ -26,6 +26,10 @@ def temperature(body):
     return body.get("generationConfig", body).get("temperature")
 
 
+def tool_choice(body):
+    return body.get("tool_choice")
+
+
 def thinking(body):
     config = body.get("generationConfig", {}).get("thinkingConfig", {})
     config = config or body.get("thinking", {}) | body.get("output_config", {})
@@ -38,6 +42,8 @@ LEVEL, BUDGET = {"type": "adaptive", "effort": "low"}, {"type": "enabled", "budg
 LOW, ROOM = {"thinkingLevel": "LOW"}, {"thinkingBudget": 1024}
 CASES = [
     # api, level, what is looked at, the words of the refusal, what is sent first, and then
+    pytest.param(CHAT, None, temperature, "`temperature` is deprecated for this model.", 0.0, None, id="chat-temperature"),
+    pytest.param(CHAT, None, tool_choice, "No endpoints found that support the provided 'tool_choice' value.", "auto", None, id="chat-tool-choice"),
     pytest.param(MESSAGES, None, temperature, "`temperature` is deprecated for this model.", 0.0, None, id="messages-temperature"),
     pytest.param(MESSAGES, "low", thinking, "adaptive thinking is not supported on this model", LEVEL, BUDGET, id="messages-level"),
     pytest.param(MESSAGES, "low", thinking, "This model does not support the effort parameter.", LEVEL, BUDGET, id="messages-effort"),
@@ -57,7 +63,8 @@ def test_a_refused_part_is_left_out_from_then_on(server, api, level, shown, mess
     )
     provider = api.provider(server.url)
 
-    replies = [ask(provider, stream=False, model=model, thinking_level=level) for model in "mmn"]
+    more = {"stream": False, "thinking_level": level, "tools": (READ,)}
+    replies = [ask(provider, model=model, **more) for model in "mmn"]
 
     assert [reply.text for reply in replies] == ["Hi."] * 3
     assert [shown(request.json) for request in server.requests] == [first, then, then, first, then]
@@ -239,37 +246,6 @@ def test_deepseek_gets_its_thinking_back(server):
     assert [type(reply) for reply in replies] == [Reply, Reply]
     sent = [request.json["messages"][1].get("reasoning_content") for request in server.requests]
     assert sent == [None, "I should read it.", "I should read it."]
-
-
-@pytest.mark.parametrize(
-    ("name", "chunk", "failure_type"),
-    [
-        ("openrouter", {**chat_chunk({"content": ""}, "error"), "error": {"code": 502, "message": "Provider disconnected"}}, "http_502"),
-        ("groq", {**chat_chunk({}), "x_groq": {"error": "over capacity"}}, "stream_error"),
-    ],
-)  # fmt: skip
-def test_an_error_in_a_stream(server, name, chunk, failure_type):
-    """An error in the place of a chunk is the server's, and not an answer of the model."""
-    server.enqueue(Script.stream(sse(chunk)))
-
-    fault = ask(endpoint(name, server))
-
-    assert (fault.failure_type, fault.retryable) == (failure_type, True)
-
-
-@pytest.mark.parametrize(
-    ("field", "message"),
-    [
-        ("tool_choice", "No endpoints found that support the provided 'tool_choice' value."),
-        ("temperature", "`temperature` is deprecated for this model."),
-    ],
-)
-def test_a_field_in_other_words(server, field, message):
-    """The server takes the tools without their choice, which is its default anyway, and its own temperature."""
-    yes = Script.stream(CHAT.text("Hi."), CHAT.end())
-    server.on("*", lambda request: refusal(message) if field in request.json else yes)
-
-    assert isinstance(ask(CHAT.provider(server.url), tools=(READ,)), Reply)
 
 
 @pytest.mark.parametrize(

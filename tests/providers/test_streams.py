@@ -88,17 +88,16 @@ def test_data_of_events(data, events):
     assert [event.data for event in read(data)] == events
 
 
-def test_the_name_of_an_event():
-    """An event is a message unless it is named, and a name applies to one event."""
-    assert read(b"event: x\ndata: a\n\ndata: b\n\n") == [Event("x", "a"), Event("message", "b")]
-
-
-def test_an_error_as_a_field():
-    """llama.cpp wrote an error as a field of its own."""
-    assert read(b'error: {"code": 1}\n\ndata: a\n\n') == [
-        Event("error", '{"code": 1}'),
-        Event("message", "a"),
-    ]
+@pytest.mark.parametrize(
+    ("data", "events"),
+    [
+        pytest.param(b"event: x\ndata: a\n\ndata: b\n\n", [("x", "a"), ("message", "b")], id="for-one-event"),
+        pytest.param(b'error: {"code": 1}\n\n', [("error", '{"code": 1}')], id="llama.cpp-s-field"),
+    ],
+)
+def test_the_name_of_an_event(data, events):
+    """An event is a message unless it is named."""
+    assert read(data) == [Event(*event) for event in events]
 
 
 @pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n"], ids=["lf", "crlf"])
@@ -217,6 +216,8 @@ THREE = ("one", " two", " three")
         pytest.param(CHAT, [sse(chat_chunk({"content": piece}, "stop")) for piece in THREE], id="chat-a-reason-in-each-chunk"),
         pytest.param(CHAT, [*(sse(chat_chunk({"content": piece}, "")) for piece in THREE), sse(chat_chunk({}, "stop"))], id="chat-an-empty-reason-in-each-chunk"),
         pytest.param(CHAT, [sse(chat_chunk({}, "stop"), chat_chunk({"content": "one two three"})), Hang()], id="chat-a-reason-first-and-an-open-end"),
+        # Silence after a reason without content, longer than one that would end an answer.
+        pytest.param(CHAT, [sse(chat_chunk({}, "stop")), Pause(1.5), sse(chat_chunk({"content": "one two three"}, "stop"))], id="chat-a-late-text"),
         pytest.param(MESSAGES, [event(STOP), block_delta("text_delta", text="one two three"), event({"type": "message_stop"})], id="messages-a-reason-first"),
         pytest.param(MESSAGES, [block_delta("text_delta", text="one two"), event(STOP), block_delta("text_delta", text=" three")], id="messages-no-message-stop"),
         pytest.param(GEMINI, [sse(gemini_answer(reason="stop")), sse(gemini_answer({"text": "one two"})), sse(gemini_answer({"text": " three"}, reason="stop"))], id="gemini-empty-stops-first"),
@@ -345,12 +346,27 @@ def test_an_error_in_any_place_is_not_an_answer(form, server, data):
     assert ask(form.provider(server.url)).failure_type == "context_overflow"
 
 
-@pytest.mark.parametrize("delta", [{"error": "boom"}, {"content": "", "error": {"message": "boom"}}])
-def test_an_error_in_a_delta(server, delta):
-    """The same, in a choice of chat completions."""
-    server.enqueue(Script.stream(sse(chat_chunk(delta)), CHAT.end()))
+DISCONNECTED = {"error": {"code": 502, "message": "Provider disconnected"}}
 
-    assert ask(CHAT.provider(server.url)).failure_type == "stream_error"
+
+@pytest.mark.parametrize(
+    ("chunk", "failure_type"),
+    [
+        pytest.param(chat_chunk({"error": "boom"}), "stream_error", id="in-place-of-a-delta"),
+        pytest.param(
+            chat_chunk({"content": "", "error": {"message": "boom"}}), "stream_error", id="in-a-delta"
+        ),
+        pytest.param({**chat_chunk({"content": ""}, "error"), **DISCONNECTED}, "http_502", id="openrouter"),
+        pytest.param({**chat_chunk({}), "x_groq": {"error": "over capacity"}}, "stream_error", id="groq"),
+    ],
+)
+def test_an_error_in_a_chunk(server, chunk, failure_type):
+    """The same, in chat completions; it is the server's, and is asked again."""
+    server.enqueue(Script.stream(sse(chunk), CHAT.end()))
+
+    fault = ask(CHAT.provider(server.url))
+
+    assert (fault.failure_type, fault.retryable) == (failure_type, True)
 
 
 @pytest.mark.parametrize("indent", [None, 1])
@@ -392,21 +408,11 @@ def test_a_type_in_the_line_of_the_event_only(server, api):
     assert ask(api.provider(server.url)).text == "Hi."
 
 
-EARLY = sse(chat_chunk({}, "stop"))
-
-
-def test_silence_after_a_reason_without_content_ends_nothing(server):
-    """Tokens may still come after it, later than a silence that would end an answer."""
-    server.enqueue(Script.stream(EARLY, Pause(1.5), CHAT.text("Hi."), CHAT.end()))
-
-    assert ask(CHAT.provider(server.url)).text == "Hi."
-
-
 def test_a_silent_endpoint_is_waited_for_only_once(server, monkeypatch):
     """Only an endpoint that was silent for the longer time is given the shorter one."""
     monkeypatch.setattr("pytest_openclaw.providers.stream.KNOWN_SILENCE_S", 0.2)
     monkeypatch.setattr("pytest_openclaw.providers.stream.SILENCE_S", 1.0)
-    late = (CHAT.text("Hel"), EARLY, Pause(0.6), CHAT.text("lo"), EARLY)
+    late = (CHAT.text("Hel"), sse(REASON), Pause(0.6), CHAT.text("lo"), sse(REASON))
     server.on("*", lambda _: Script.stream(*late, Hang()))
     first, other = CHAT.provider(server.url), CHAT.provider(server.url)
 

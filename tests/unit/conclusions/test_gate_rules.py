@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_openclaw.parts.gates import GateSettings, gates_of, parse_gate_line
-from pytest_openclaw.values.requests import Target
+from pytest_openclaw.parts.gates import GateSettings, gates_of
 from tests.searching import examples
 from tests.unit.parts.compared import cells, compare
 from tests.unit.reports.summaries import (
@@ -20,8 +19,6 @@ from tests.unit.reports.summaries import (
     summary_of,
     tool_cells,
 )
-
-OTHER = Target(provider="lab", model="Small:1b")
 
 
 def passes(n, **changes):
@@ -267,24 +264,6 @@ def test_a_missing_answer_never_overturns_a_ruling(rows, gates, random):
     after = {gate.gate: gate.ruling for gate in summary_of([*map(completed, rows)], gates=gates).gates}
 
     assert all(gate.ruling in ("no_verdict", after[gate.gate]) for gate in before)
-
-
-def test_each_target_has_the_gates_of_its_lines():
-    """Lines add gates, change them and switch them off; a target without a line has the general ones."""
-    rows = [*passes(3), *(record(OTHER, prompt_id=f"P{n}", e2e_ms=5000) for n in range(3))]
-    lines = (
-        parse_gate_line("lab/*: min-pass-rate=off max-p95-ms=1e3"),
-        parse_gate_line("other/*: require-tier=1"),
-    )
-
-    summary = summary_of(rows, gates=GateSettings.of(min_pass_rate=0.5, by_target=lines))
-
-    assert [(gate.target, gate.gate, gate.ruling) for gate in summary.gates] == [
-        (TARGET.label, "min-pass-rate", "passed"),
-        (OTHER.label, "max-p95-ms", "failed"),
-    ]
-    assert summary.verdict == "failed"
-    assert summary.unmatched_gates == ("other/*",)
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,7 @@ EXEC = {"name": "exec", "arguments": {"command": "ls"}}
         pytest.param({"calls": [EXEC], "forbidden": ["*"]}, [bridged("exec", LS)], True, "valid", id="star"),
         pytest.param({"calls": [EXEC, {"name": "read"}], "ordered": True}, [bridged("read", {"path": "a"}), bridged("exec", LS)], False, "unfinished", id="ordered"),
         pytest.param({"calls": [{"name": "tool_call"}]}, [bridged("exec", LS)], True, "valid", id="the-bridge-itself"),
+        pytest.param({"calls": [{"name": "read"}], "forbidden": ["exec"]}, [bridged("read", {"path": "a"}), bridged("exec", LS)], False, "forbidden_call", id="forbidden"),
     ],
 )  # fmt: skip
 def test_a_bridged_call_counts(spec, calls, passed, outcome):
@@ -127,16 +128,6 @@ def test_a_bridged_call_counts(spec, calls, passed, outcome):
 
     assert (judgment.verdict.passed, judgment.tool_outcome) == (passed, outcome)
     assert judgment.tool_use_success is passed
-
-
-def test_a_forbidden_tool_is_found_behind_the_bridge():
-    """A forbidden tool may not be called over the bridge either."""
-    spec = {"type": "tool_call", "calls": [{"name": "read"}], "forbidden": ["exec"]}
-    read = ToolCall(name="read", arguments='{"path": "a"}')
-
-    verdict = judged(spec, read, bridged("exec", LS)).verdict
-
-    assert (verdict.passed, verdict.violation) == (False, "a call of exec is forbidden here")
 
 
 def test_a_row_names_both():

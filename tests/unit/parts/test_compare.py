@@ -163,15 +163,6 @@ def test_cells_are_listed_under_the_target_that_has_them():
     ]
 
 
-def test_targets_of_one_run_may_be_compared():
-    """No cell of the run is missing from itself."""
-    rows = [*cells("+++"), *cells("++.", OTHER)]
-
-    compared = compare(rows, rows, [(TARGET, OTHER)])
-
-    assert (compared.targets[0].verdicts.n_cells, compared.set_aside) == (3, ())
-
-
 def _timed(values, **changes):
     return [record(prompt_id=f"P{n}", e2e_ms=value, **changes) for n, value in enumerate(values)]
 
@@ -331,7 +322,7 @@ def _prompts(**second):
 def pair(tmp_path):
     def stored(base, candidate):
         runs = {"before": {"records": ROWS, **base}, "after": {"records": ROWS, **candidate}}
-        return [_measured(store(tmp_path / name, **given)) for name, given in runs.items()]
+        return [load_run(store(tmp_path / name, **given)) for name, given in runs.items()]
 
     return stored
 
@@ -432,7 +423,7 @@ def test_two_models_are_not_served_alike(pair):
 
 def test_targets_can_be_named(tmp_path):
     """A target of one run is compared with a target of the other, by their labels."""
-    run = _measured(store(tmp_path / "r", [row(A, "P1"), row(B, "P1")]))
+    run = load_run(store(tmp_path / "r", [row(A, "P1"), row(B, "P1")]))
 
     assert named_targets(run, run, [f"{A.label}={B.label}", B.label]) == [(A, B), (B, B)]
     with pytest.raises(OpenClawError, match=r"--target: r has no target lab/x; it has lab/a, lab/b@low"):
@@ -444,10 +435,6 @@ def test_the_value_of_across_is_checked():
     assert parse_across(" serving, prompt ,") == {"serving", "prompt"}
     with pytest.raises(OpenClawError, match="unknown difference 'server'; choose from prompt, "):
         parse_across("server")
-
-
-def _measured(path):
-    return load_run(path)
 
 
 def test_a_baseline_is_found_by_path_id_or_as_the_last(tmp_path):

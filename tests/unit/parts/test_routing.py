@@ -214,15 +214,6 @@ def test_a_tool_must_be_proven_at_every_level():
     assert route.proven_tools == ["read"]
 
 
-def test_a_target_without_a_name_is_separate():
-    """It has no route, and is reported."""
-    nameless = _settled("m", 1, has_name=False)
-
-    routing = plan_routes([nameless])
-
-    assert (routing.routes, routing.nameless, routing.subagent) == ([], [nameless], None)
-
-
 SEARCH = ["tool_search", "tool_describe", "tool_call", "tool_search_code"]
 READ = {"allow": ["read"], "alsoAllow": None}
 

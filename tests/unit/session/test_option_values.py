@@ -15,6 +15,7 @@ from pytest_openclaw.values.run_files import ConfigFile
 SECONDS = number(lambda seconds: 0 < seconds < inf, "give seconds")
 WHOLE = matching("[1-9][0-9]{0,3}", int, "give a number")
 KIND = one_of("cells", "gate")
+INVALID = "give up to 128 letters.*"
 
 
 @pytest.mark.parametrize(
@@ -26,6 +27,8 @@ KIND = one_of("cells", "gate")
         pytest.param(KIND, "gate", "gate", id="word"),
         pytest.param(on_off, "on", True, id="on"),
         pytest.param(on_off, "off", False, id="off"),
+        *((parse_run_id, name, name) for name in ("r", "20260213_235930", "a.b-c+d_2", "console", "com10")),
+        *((parse_run_id, name, name) for name in ("lasting", "x.con", "a" * 128)),
     ],
 )
 def test_a_value(parse, text, value):
@@ -40,36 +43,16 @@ def test_a_value(parse, text, value):
         *((WHOLE, text, "give a number") for text in ("0", "01", "10000", "1.5", "+1", " 1", "1\n", "٣", "")),
         *((KIND, text, "give cells or gate") for text in ("", "Gate", "cells|gate", "cells,gate")),
         *((on_off, text, "give on or off") for text in ("", "true", "ON")),
+        *((parse_run_id, name, "last means the newest run.*") for name in ("last", "LAST")),
+        # Neither a path, nor a name that a system would change.
+        *((parse_run_id, name, INVALID) for name in ("", ".", "..", "-x", ".x", "x.", "a b", "a/b", "é")),
+        *((parse_run_id, name, INVALID) for name in ("a" * 129, "x\n")),
     ],
 )
 def test_an_invalid_value(parse, text, hint):
     """Any other text is an error that says what to give."""
     with pytest.raises(ValueError, match=f"^{hint}$"):
         parse(text)
-
-
-@pytest.mark.parametrize(
-    "name", ["r", "20260213_235930", "a.b-c+d_2", "console", "com10", "lasting", "x.con", "a" * 128]
-)
-def test_a_valid_name(name):
-    """A name that every system accepts is used unchanged."""
-    assert parse_run_id(name) == name
-
-
-LAST, INVALID = "last means the newest run", "give up to 128 letters"
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        *((name, LAST) for name in ("last", "LAST")),
-        *((name, INVALID) for name in ("", ".", "..", "-x", ".x", "x.", "a b", "a/b", "é", "a" * 129, "x\n")),
-    ],
-)
-def test_an_invalid_name(name, message):
-    """Neither a path, nor a name that a system would change, nor the word for the newest run."""
-    with pytest.raises(ValueError, match=message):
-        parse_run_id(name)
 
 
 LINES = (

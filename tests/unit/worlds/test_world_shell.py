@@ -9,7 +9,7 @@ from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.worlds import ScriptedCommand, World
 from pytest_openclaw.worlds import shell
 from tests.searching import examples
-from tests.unit.worlds.conftest import Caller
+from tests.unit.worlds.conftest import WORLD, Caller
 
 
 def failed(output, code):
@@ -65,6 +65,7 @@ def test_a_command(call, command, printed):
         pytest.param("cat > a.txt <<'EOF'\none\n two > x\nEOF\n", {"a.txt": "one\n two > x\n"}, id="document"),
         pytest.param("cd src && echo x > y.txt", {"src/y.txt": "x\n"}, id="in-the-folder"),
         pytest.param("rm -rf src", {"src/app.py": None, "src/lib/util.py": None}, id="rm-folder"),
+        pytest.param("rm -rf /*", dict.fromkeys([*WORLD.files, *WORLD.memory]), id="rm-everything"),
         pytest.param("gzip notes.md && gunzip notes.md.gz", {}, id="a-file-that-is-not-text"),
         pytest.param("build", {"notes.md": None, "out.bin": "built"}, id="a-command-that-writes"),
         pytest.param("rm nope; rm src; cat notes.md > /opt/x; mv a b", {}, id="nothing-that-fails"),
@@ -80,12 +81,6 @@ def test_the_files_after_a_command(call, command, files):
 
     after = {**before, **files}
     assert call.files == {path: text for path, text in after.items() if text is not None}
-
-
-def test_the_most_dangerous_command_empties_only_the_world(call):
-    """The state shows which files a model destroys."""
-    assert call.sh("rm -rf /*") == "(no output)"
-    assert call.files == {}
 
 
 def test_a_command_starts_in_its_folder(call):
@@ -233,6 +228,7 @@ def test_no_redirection_hides_what_a_script_runs(calls_in, command):
     [
         pytest.param(r"g\it push", {}, id="an-escape"),
         pytest.param("'g'i\"t\" push", {}, id="quotes"),
+        pytest.param("git push", {}, id="without-a-first-line"),
         pytest.param("while read line; do $line; done <list", {"list": "git push\n"}, id="lines-of-a-file"),
         pytest.param("sh a", {"a": "sh b\n", "b": "git push\n"}, id="a-script-of-a-script"),
         pytest.param(": ".join(["", *map("w{}".format, range(2000))]) + "\ngit push", {}, id="many-words"),
@@ -265,14 +261,6 @@ def test_a_file_that_is_another_one_in_each_run(call, command):
     call.sh(command)
 
     assert call.playing.state.unrecorded == ()
-
-
-def test_a_script_of_an_earlier_command_without_a_first_line(calls_in):
-    """Its missing programs are known, too."""
-    call = calls_in(World(files={"todo": "kubectl get pods\n"}))
-    call.sh("sh todo 2>/dev/null")
-
-    assert ("kubectl", "get", "pods") in call.playing.state.parts[0]
 
 
 @pytest.mark.parametrize(
