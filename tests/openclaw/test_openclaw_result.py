@@ -91,30 +91,19 @@ def test_a_model_without_an_answer_is_not_a_fault(kind, message):
 
 
 @pytest.mark.parametrize(
-    ("kind", "message", "failure_type", "status"),
-    [
-        ("context_overflow", "400 request (12726 tokens) exceeds", "context_overflow", "error"),
-        ("exception", "Config invalid", "cli_error", "error"),
-    ],
-)
-def test_an_error_has_its_failure_type(kind, message, failure_type, status):
-    """Errors of the server are not among them: the relay has received them."""
-    fault = read(_failed(kind, message))
-
-    assert (fault.failure_type, fault.status) == (failure_type, status)
-
-
-@pytest.mark.parametrize(
     ("envelope", "failure_type"),
     [
+        # Errors of the server are not among them: the relay has received them.
+        pytest.param(_failed("context_overflow", "400 request"), "context_overflow", id="too-long"),
+        pytest.param(_failed("exception", "Config invalid"), "cli_error", id="an-exception"),
         pytest.param(_failed("x", "Timed out", stopReason="timeout"), "timeout", id="timeout"),
         pytest.param({"ok": False, "error": {"message": "No"}}, "cli_error", id="of-the-command"),
         pytest.param({"meta": {"aborted": True}}, "cli_error", id="aborted"),
         pytest.param({"payloads": [{"text": "No.", "isError": True}]}, "cli_error", id="without-a-reason"),
     ],
 )
-def test_other_forms_of_an_error(envelope, failure_type):
-    """A timeout, an error of the command, and an end without an error."""
+def test_an_error_has_its_failure_type(envelope, failure_type):
+    """One of the agent, a timeout, one of the command, and an end without an error."""
     fault = read(envelope)
 
     assert (fault.failure_type, fault.status) == (failure_type, "error")

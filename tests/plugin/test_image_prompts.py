@@ -67,22 +67,6 @@ def test_a_run_names_its_images_and_contains_none(gallery, monkeypatch):
     assert [path.name for path in files if image[:40] in path.read_bytes()] == []
 
 
-def test_a_changed_image_is_another_prompt(gallery, monkeypatch):
-    """A run is not resumed with another image of the same name; with the same image it is."""
-    with OllamaServer(sees, {"m:latest": ["completion", "vision"]}) as server:
-        monkeypatch.setenv("OLLAMA_HOST", server.origin)
-        gallery.run("--openclaw-run-id=r", models="ollama_native/m")
-        same = gallery.run("--openclaw-resume=r", models=None)
-        (gallery.folder / "benchmarks" / "charts" / "a.png").write_bytes(png(width=64, height=64, gray=11))
-        n_asked = len(server.chats)
-
-        other = gallery.run("--openclaw-resume=r", models=None)
-
-        assert len(server.chats) == n_asked
-    same.outcomes(passed=2)
-    other.is_refused("benchmarks/prompts_a.toml: prompt I1: its images_sha256 has changed")
-
-
 def test_a_provider_that_sends_no_images(gallery):
     """Its cells with images are not asked, with the reason; the others are."""
     session = gallery.run(models="scripted/m")

@@ -38,6 +38,7 @@ WRONG = [
     ("--openclaw-across=weather", "--openclaw-across=weather: give prompt, validator"),
     ("--openclaw-catalogue=gone.json", "--openclaw-catalogue=gone.json: cannot be read"),
     ("--openclaw-catalogue=conftest.py", "--openclaw-catalogue=conftest.py: is not JSON"),
+    ("--openclaw-catalogue=benchmarks/prompts_a.json", "is not a catalogue"),
     ("--openclaw-surface=real", "--openclaw-surface=real: give listed or openclaw"),
     ("--openclaw-surface=openclaw --openclaw-catalogue=gone.json", "--openclaw-catalogue=gone.json"),
     ("openclaw_tasks_pass=most", "give a rate from 0 to 1"),
@@ -145,6 +146,7 @@ def test_a_plain_session_is_unchanged(plain_project, option):
     [
         ("benchmarks/prompts_mine.yaml", "", "prompts_mine.yaml: suites are TOML or JSON"),
         ("benchmarks/prompts_mine.jsonl", "benchmarks", "prompts_mine.jsonl: suites are TOML or JSON"),
+        ("benchmarks/prompts_mine.TOML", "", "prompts_mine.TOML: suites are TOML or JSON"),
         ("benchmarks/mine.toml", "", "mine.toml is not a suite: rename it to prompts_mine.toml"),
     ],
 )

@@ -75,23 +75,6 @@ def cells(rows):
     return [(row["model"], row["prompt_id"], row["repeat"]) for row in rows]
 
 
-def test_each_prompt_is_asked_so_often(project):
-    """Each cell has a row for each repeat, and the repeats differ in their seed."""
-    project.suite({"P1": ("say one", NOOP), "P2": ("say two", NOOP)})
-
-    session = project.run("--openclaw-repeat=3", models="pupil/a,pupil/b")
-
-    session.outcomes(passed=12)
-    wanted = {(model, prompt, n) for model in "ab" for prompt in ("P1", "P2") for n in (1, 2, 3)}
-    assert len(session.rows) == 12
-    assert set(cells(session.rows)) == wanted
-    assert Counter(session.asked) == Counter(
-        f"{model} say {word} {seed}" for model in "ab" for word in ("one", "two") for seed in (1, 2, 3)
-    )
-    assert (session.summary["n_cells"], session.summary["state"]) == (12, "finished")
-    assert session.load("config.json")["repeat"] == 3
-
-
 @pytest.mark.parametrize(
     ("args", "target", "wanted"),
     [

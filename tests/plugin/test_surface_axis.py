@@ -159,18 +159,3 @@ def test_a_capture_that_hangs_ends_the_session(plain_project, monkeypatch):
     session = plain_project.run(models="lab/able,lab/able+openclaw")
 
     session.is_refused("--openclaw-catalogue=substitute needs no capture")
-
-
-def test_surfaces_of_two_runs_are_compared_on_request(plain_project):
-    """Without `--across=surface` no cell of one surface is compared with one of the other."""
-    write(plain_project)
-    plain_project.run("--openclaw-run-id=a", models="lab/direct")
-    plain_project.run(*BOTH[1:], "--openclaw-surface=openclaw", "--openclaw-run-id=b", models="lab/direct")
-
-    apart, across = (
-        " ".join(plain_project.command("compare", "a", "b", *words).stdout.split())
-        for words in ((), ("--across=surface",))
-    )
-
-    assert "asked on another surface (surface listed -> openclaw)" in apart
-    assert "2/2 -> 1/2: -50 points" in across

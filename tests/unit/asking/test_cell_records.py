@@ -101,36 +101,27 @@ def test_each_call_of_an_exchange_has_its_problem():
 
 
 @pytest.mark.parametrize(
-    ("reply", "speed"),
+    ("changes", "counts", "speed"),
     [
-        pytest.param(Reply(text="a", output_tokens=11, tokens_per_s=77.5), 77.5, id="the-servers-own"),
-        pytest.param(Reply(text="a", output_tokens=11), 98.8, id="by-our-clock"),  # 10 in 121.6 - 20.4 ms
-        pytest.param(Reply(text="a", output_tokens=1), None, id="one-token"),
-        pytest.param(Reply(text="a"), None, id="not-counted"),
+        pytest.param({}, {"output_tokens": 11, "tokens_per_s": 77.5}, 77.5, id="the-servers-own"),
+        pytest.param({}, {"output_tokens": 11}, 98.8, id="by-our-clock"),  # 10 in 121.6 - 20.4 ms
+        pytest.param({}, {"output_tokens": 1}, None, id="one-token"),
+        pytest.param({}, {}, None, id="not-counted"),
+        # Our clock cannot measure them.
+        pytest.param({"at_once": True}, {"output_tokens": 11}, None, id="in-one-piece"),
+        pytest.param({"ttft_ms": 71.7}, {"output_tokens": 11}, None, id="in-less-than-50-ms"),
+        pytest.param({"ttft_ms": 71.5}, {"output_tokens": 11}, 199.6, id="in-50-ms"),
+        pytest.param({"at_once": True}, {"output_tokens": 11, "tokens_per_s": 5.5}, 5.5, id="a-server-can"),
     ],
 )
-def test_the_speed(reply, speed):
+def test_the_speed(changes, counts, speed):
     """A server's own measurement takes precedence; the time before the first token is not generation."""
-    assert _row(reply)["tokens_per_s"] == speed
+    reply = Reply(text="a", **counts)
+    ending = CallResult(result=reply, timing=replace(TIMING, **changes))
 
+    row = record_of("r", _cell(), ending, judge(_cell().prompt, reply), NO_SECRETS)
 
-@pytest.mark.parametrize(
-    ("changes", "speeds"),
-    [
-        pytest.param({"at_once": True}, (None, 5.5), id="in-one-piece"),
-        pytest.param({"ttft_ms": 71.7}, (None, 5.5), id="in-less-than-50-ms"),
-        pytest.param({"ttft_ms": 71.5}, (199.6, 5.5), id="in-50-ms"),
-    ],
-)
-def test_a_speed_that_our_clock_cannot_measure(changes, speeds):
-    """There is none, unless the server measured it."""
-    timing, reply = replace(TIMING, **changes), Reply(text="a", output_tokens=11)
-    found = [
-        record_of("r", _cell(), CallResult(result=one, timing=timing), judge(_cell().prompt, one), NO_SECRETS)
-        for one in (reply, replace(reply, tokens_per_s=5.5))
-    ]
-
-    assert tuple(record.tokens_per_s for record in found) == speeds
+    assert row.tokens_per_s == speed
 
 
 def test_a_filtered_request_ends_a_tool_cell_in_no_call():

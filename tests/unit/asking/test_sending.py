@@ -87,7 +87,7 @@ OK = Reply(text="hi")
 @pytest.mark.parametrize(
     ("cells", "is_down"),
     [
-        pytest.param([BUSY, BUSY, BUSY], True, id="three"),
+        pytest.param([BUSY, BUSY, replace(BUSY, raw="half", timing=TOKEN)], True, id="three"),
         pytest.param([BUSY, BUSY], False, id="two"),
         pytest.param([BUSY, BUSY, OK, BUSY], False, id="an-answer-between"),
         pytest.param([BUSY, BUSY, ASKED, BUSY], False, id="another-fault-between"),
@@ -127,6 +127,7 @@ def test_cells_in_a_row_with_the_same_fault_end_the_asking(cells, is_down):
     if is_down:
         last = left_as[-1]
         assert (after.result.failure_type, after.result.status) == (last.failure_type, last.status)
+        assert (after.result.raw, after.result.timing) == ("", None)
         assert after.result.message.startswith("not asked: p: ")
         assert "3 cells in a row ended so" in after.result.message
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -127,26 +128,17 @@ def test_only_probes_do_harm():
     assert (judgment.verdict.passed, judgment.harm, judgment.harm_tools) == (False, None, ())
 
 
-def test_a_plugin_may_say_harm_itself():
+@pytest.mark.parametrize(
+    ("verdict", "harm"),
+    [
+        (Verdict(passed=False, harm=False), False),
+        (Verdict(passed=True, harm=True), True),
+        (Verdict(passed=False), True),
+        (Verdict(passed=None), None),
+    ],
+)
+def test_a_plugin_may_say_harm_itself(verdict, harm):
     """A validator of a plugin says harm in its verdict, and else by failing."""
+    rule = SimpleNamespace(type="mine", check=lambda reply: verdict)
 
-    class Rule:
-        type = "mine"
-
-        def __init__(self, verdict):
-            self.verdict = verdict
-
-        def check(self, reply):
-            return self.verdict
-
-    said = [
-        judge(prompt_of({"type": "noop"}, validator=Rule(verdict)), exchange(READ)).harm
-        for verdict in (
-            Verdict(passed=False, harm=False),
-            Verdict(passed=True, harm=True),
-            Verdict(passed=False),
-            Verdict(passed=None),
-        )
-    ]
-
-    assert said == [False, True, True, None]
+    assert judge(prompt_of({"type": "noop"}, validator=rule), exchange(READ)).harm is harm

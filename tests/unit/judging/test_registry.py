@@ -56,6 +56,9 @@ class AtLeast:
         return Verdict(passed=len(reply.text.split()) >= self.words)
 
 
+WITH_PLUGINS = {**REGISTRY, "ticket": Ticket, "unless": Unless}
+
+
 def test_a_plugins_own_error_is_of_its_type():
     """The author names the key; type and place are added."""
     registry = {"at_least": AtLeast, "not": Not}
@@ -89,25 +92,12 @@ def test_nothing_is_noop(spec):
         pytest.param({"type": "exact", "value": "a", "note": "why"}, Exact(value="a"), id="an-unknown-key"),
         pytest.param({"type": "all_of", "validators": [{"type": "exact", "value": "a"}, None]}, AllOf(validators=(Exact(value="a"), Noop())), id="all_of"),
         pytest.param({"type": "any_of", "validators": [{"type": "not", "validator": {"type": "max_words", "value": 1}}]}, AnyOf(validators=(Not(validator=MaxWords(value=1)),)), id="nested"),
+        pytest.param({"type": "unless", "condition": {"type": "ticket", "number": "OC-12"}, "others": [{"type": "exact", "value": "a"}]}, Unless(Ticket("OC-12"), (Exact(value="a"),)), id="plugins-within-each-other"),
     ],
 )  # fmt: skip
 def test_build(spec, validator):
     """A description becomes the validator with these values."""
-    assert build_validator(spec, REGISTRY) == validator
-
-
-WITH_PLUGINS = {**REGISTRY, "ticket": Ticket, "unless": Unless}
-
-
-def test_plugins():
-    """Plugins are built as the built-ins are, also within each other."""
-    spec = {
-        "type": "unless",
-        "condition": {"type": "ticket", "number": "OC-12"},
-        "others": [{"type": "exact", "value": "a"}],
-    }
-
-    assert build_validator(spec, WITH_PLUGINS) == Unless(Ticket("OC-12"), (Exact(value="a"),))
+    assert build_validator(spec, WITH_PLUGINS) == validator
 
 
 def test_keys_of_a_plugin():

@@ -160,16 +160,6 @@ def test_a_call_that_is_cut_off_is_a_call(text):
         json.loads(call.as_call.arguments)
 
 
-def test_several_calls_come_in_order_with_their_arguments():
-    """Each call is found once, with its arguments."""
-    text = f'<tool_call>{JSON}</tool_call>\n<tool_call>{{"name": "bash", "arguments": {{}}}}</tool_call>'
-
-    assert [(call.name, call.as_call.arguments) for call in find_written_calls(text, TOOLS)] == [
-        ("read", PATH),
-        ("exec", "{}"),
-    ]
-
-
 @pytest.mark.parametrize("text", rows_of("of_no_tool"))
 def test_a_call_of_no_tool_is_a_call(text):
     """A name that no tool has makes a call no prose, if nothing else is there or the call is announced."""
@@ -184,10 +174,12 @@ def test_a_call_of_no_tool_is_a_call(text):
         '{"tool_calls": [{"name": "read", "arguments": {"path": "a"}}, {"name": "exec", "arguments": {"command": "b"}}]}',
         '{"read": {"path": "a"}, "exec": {"command": "b"}}',
         '[read(path="a"), exec(command="b")]',
+        '<tool_call>{"name": "read", "arguments": {"path": "a"}}</tool_call>\n'
+        '<tool_call>{"name": "bash", "arguments": {"command": "b"}}</tool_call>',
         "<tool_call>read<arg_key>path</arg_key><arg_value>a</arg_value></tool_call>"
         "<tool_call>exec<arg_key>command</arg_key><arg_value>b</arg_value></tool_call>",
     ],
-    ids=["in-an-object", "keyed-by-tool", "code", "tags"],
+    ids=["in-an-object", "keyed-by-tool", "code", "one-after-the-other", "tags"],
 )
 def test_each_call_of_several_is_read(text):
     """An object, a list or a text may have many."""

@@ -125,23 +125,6 @@ def test_the_fingerprint_depends_on_what_models_see(change, is_another):
     assert (catalogue_in(one).sha256 != catalogue_in(other).sha256) is is_another
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        pytest.param("{", "is not JSON", id="no-json"),
-        pytest.param("[]", "is not a catalogue", id="a-list"),
-        pytest.param('{"release": "x"}', "is not a catalogue", id="something-else"),
-    ],
-)
-def test_a_file_that_is_not_a_catalogue_is_refused(tmp_path, text, said):
-    """The message has the error, and the command that writes such a file."""
-    file = tmp_path / "c.json"
-    file.write_text(text)
-
-    with pytest.raises(ValueError, match=said):
-        read_catalogue(file)
-
-
 PLACEHOLDERS = {
     "/tmp/s/workspace": "<workspace>",
     "/tmp/s": "<scratch>",

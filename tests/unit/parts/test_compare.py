@@ -336,6 +336,7 @@ def pair(tmp_path):
         pytest.param({}, {"providers": {"lab": {**LAB, "num_ctx": 9}}}, None, "", 0, "", id="setting-of-one-version"),
         pytest.param({"providers": {"lab": {**LAB, "num_ctx": 8}}}, {"providers": {"lab": {**LAB, "num_ctx": 9}}}, "asked_differently", "num_ctx 8 -> 9", 2, "settings", id="setting-of-a-provider"),
         pytest.param(_server(server_version="0.5.1", digest="a"), _server(server_version="0.6.0", digest="b"), "served_differently", "digest a -> b; server version 0.5.1 -> 0.6.0", 2, "serving", id="serving"),
+        pytest.param({}, {"records": [replace(one, surface="openclaw") for one in ROWS]}, "on_another_surface", "surface listed -> openclaw", 2, "surface", id="surface"),
     ],
 )  # fmt: skip
 def test_cells_that_differ_are_set_aside_unless_looked_across(

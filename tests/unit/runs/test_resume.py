@@ -168,7 +168,7 @@ def test_how_often_is_the_runs_own(began, given, expected):
             for key, value in {
                 "prompt": "hi", "validator": {"type": "exact", "value": "x"}, "system": "be brief", "name": "new",
                 "expected_tool_calls": ["df"], "category": "x", "max_output_tokens": 7,
-                "tools_sha256": "0", "world": {"steps": 3}, "probe": "secret", "padding_tokens": 2000,
+                "tools_sha256": "0", "images_sha256": ["0"], "world": {"steps": 3}, "probe": "secret", "padding_tokens": 2000,
                 "pressure_of": "X",
             }.items()
         ),

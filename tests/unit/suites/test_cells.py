@@ -25,18 +25,6 @@ def targets(*models):
     return [Target(provider="ollama_openai", model=model) for model in models]
 
 
-def test_cells_are_target_major():
-    """All prompts of a target are adjacent, so that a local model is loaded once."""
-    cells = build_cells(prompts("P1", "P2"), targets("a", "b"))
-
-    assert [cell.id for cell in cells] == [
-        "P1[ollama_openai/a]",
-        "P2[ollama_openai/a]",
-        "P1[ollama_openai/b]",
-        "P2[ollama_openai/b]",
-    ]
-
-
 TOOL = Tool(name="read", description="Reads.", parameters={})
 REPEATS_OF = pace_of(whole(Settings)(until_conclusive=True, repeat=3)).repeats_of
 
@@ -81,14 +69,15 @@ def test_a_prompts_own_number_takes_precedence(own, repeats, repeats_of, ids):
 
 
 def test_numbers_of_their_own_keep_the_order():
-    """Whatever each prompt's number is, every repeat comes after the previous repeat of all others."""
-    p1, p2, p3 = prompts("P1", "P2", "P3")
+    """A target's cells are adjacent, and every repeat comes after the previous repeat of all other prompts."""
+    own = [replace(prompt, repeat=n) for prompt, n in zip(prompts("P1", "P2", "P3"), (1, 3, 2), strict=True)]
 
-    cells = build_cells([replace(p1, repeat=1), replace(p2, repeat=3), replace(p3, repeat=2)], targets("a"))
+    cells = build_cells(own, targets("a", "b"))
 
-    assert [(cell.prompt.id, cell.repeat) for cell in cells] == [
-        ("P1", 1), ("P2", 1), ("P3", 1), ("P2", 2), ("P3", 2), ("P2", 3),
-    ]  # fmt: skip
+    order = [("P1", 1), ("P2", 1), ("P3", 1), ("P2", 2), ("P3", 2), ("P2", 3)]
+    assert [(cell.target.model, cell.prompt.id, cell.repeat) for cell in cells] == [
+        (model, *one) for model in "ab" for one in order
+    ]
 
 
 @pytest.mark.parametrize(
@@ -124,13 +113,6 @@ ENDPOINTS = {"ollama": "http://local", "cloud": "https://cloud"}
 def _order(*cells):
     keys = {name: CellKey("s", name, target, *(repeat or (1,))) for name, target, *repeat in cells}
     return spread(keys, ENDPOINTS)
-
-
-def test_one_endpoint_goes_target_by_target():
-    """A local model is loaded once, whatever order the suites have."""
-    order = _order(("P1a", LOCAL_A), ("P1b", LOCAL_B), ("P2b", LOCAL_B), ("P2a", LOCAL_A))
-
-    assert order == ["P1a", "P2a", "P1b", "P2b"]
 
 
 def test_endpoints_are_mixed_evenly():

@@ -54,15 +54,6 @@ def test_turns_with_tools_need_a_world(registry):
     assert definition(prompt)["turns"] == ["And now?"]
 
 
-def test_calls_need_tools(registry):
-    """Some servers refuse past calls without tools, so no prompt has them."""
-    raw = {"prompt": "And now?", "messages": [USER, CALLS, RESULT]}
-
-    _, complaints = read_prompt(raw, "M1", suite="s", registry=registry)
-
-    assert complaints == ['has messages with calls, but no "tools". Offer the tools that were called.']
-
-
 def test_history_is_what_the_model_did_after_the_prompt(registry):
     """It begins with the model's turn, ends with a result, and is in the definition as it is read again."""
     raw = {"prompt": "Which port?", "tools": ["read"], "history": [CALLS, RESULT]}
@@ -76,23 +67,6 @@ def test_history_is_what_the_model_did_after_the_prompt(registry):
     assert definition(prompt)["history"] == [CALLS, RESULT]
     assert toolless == ['has history with calls, but no "tools". Offer the tools that were called.']
     assert "do not end with a tool's result" in open_end[0]
-
-
-def test_the_definition_has_them(registry):
-    """`config.json` keeps them as they can be read again; those of a prompt without them are null."""
-    raw = {
-        "validator": {"type": "says", "word": "hello"},
-        "prompt": "And now?",
-        "tools": ["read", "exec"],
-        "messages": [USER, TWO_CALLS, RESULT, OF_EXEC, SAYS],
-    }
-    prompt, _ = read_prompt(raw, "M1", suite="s", registry=registry)
-    plain, _ = read_prompt({"prompt": "And now?"}, "M1", suite="s", registry=registry)
-
-    kept = json.loads(json.dumps(definition(prompt)))
-    again, _ = read_prompt(kept, "M1", suite="s", registry=registry)
-    assert again.messages == prompt.messages
-    assert definition(plain)["messages"] is None
 
 
 VALUES = st.recursive(

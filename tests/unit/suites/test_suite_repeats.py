@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from pytest_openclaw.suites.load import known_failure_of, parse_suite
+from pytest_openclaw.suites.load import parse_suite
 from pytest_openclaw.values.prompts import KnownFailure
-from pytest_openclaw.values.requests import Target
 
 NAME = "benchmarks/prompts_x.json"
 SMALL = {"target": "*smollm*", "reason": "too small"}
@@ -52,21 +51,3 @@ def test_known_failures(registry, written, expected):
     found = parse(registry, xfail=written).known_failures
 
     assert found == tuple(KnownFailure(target=t, reason=r, strict=s) for t, r, s in expected)
-
-
-@pytest.mark.parametrize(
-    ("glob", "fits"),
-    [
-        pytest.param("*smollm*", True, id="part"),
-        pytest.param("LLAMA_CPP/*", True, id="case"),
-        pytest.param("llama_cpp/SmolLM2:135m@low", True, id="label"),
-        pytest.param("smollm*", False, id="whole-label-counts"),
-        pytest.param("*@high", False, id="another-level"),
-    ],
-)
-def test_a_target_is_a_glob_over_the_label(registry, glob, fits):
-    """It matches provider, model and thinking level, ignoring case."""
-    prompt = parse(registry, xfail={"target": glob, "reason": "x"})
-    target = Target(provider="llama_cpp", model="SmolLM2:135m", thinking_level="low")
-
-    assert (known_failure_of(prompt, target) is not None) == fits

@@ -155,21 +155,6 @@ def test_which_faults_are_retried(fault, status, attempted_again):
     assert (fault.status, fault.retryable) == (status, attempted_again)
 
 
-def test_cells_that_are_not_asked_say_whose_fault_it_was():
-    """Each later cell names the fault that stopped an endpoint or target, without another's text or times."""
-    found = replace(faults.unreachable("p", "u", "refused"), raw="half")
-
-    later = faults.not_asked(found)
-
-    assert (later.failure_type, later.status, later.raw, later.timing) == (
-        found.failure_type,
-        found.status,
-        "",
-        None,
-    )
-    assert "nothing answers at u" in later.message
-
-
 @pytest.mark.parametrize(
     "failure_type", ["", "bad_luck", "http_", "http_4", "http_999", "http_4xx", "HTTP_429"]
 )
@@ -177,14 +162,6 @@ def test_a_plugins_own_failure_type_is_refused(failure_type):
     """The set is closed for plugins too."""
     with pytest.raises(ValueError, match="is not known; make faults by"):
         faults.checked(Fault(failure_type=failure_type, status="error", message="x"))
-
-
-def test_a_wait_of_the_error_object():
-    """It counts unless a header asks for another one."""
-    error = WireError(status=429, retry_after_s=15.0)
-
-    waits = [refused_by_server("p", "m", error, retry_after_s=wait).retry_after_s for wait in (None, 3.0)]
-    assert waits == [15.0, 3.0]
 
 
 def test_the_names_of_served_models_are_valid_text():

@@ -34,19 +34,6 @@ def test_refusals_are_those_of_openclaw(call):
     assert call.playing.state.ran == ()
 
 
-@pytest.mark.parametrize("name", ["bash", "Exec", "functions.exec", " exec "])
-def test_a_name_in_another_form_is_executed(call, name):
-    """OpenClaw accepts another case, a prefix, spaces, and bash."""
-    assert call(name, command="free") == "Mem: 8G"
-
-
-def test_only_offered_tools_can_be_called(calls_in):
-    """A tool of the catalogue that was not offered is unknown."""
-    call = calls_in(WORLD, (load_catalogue().tools["read"],))
-
-    assert call("write", path="x", content="y") == "Tool write not found"
-
-
 def test_memory_is_searched_and_read(call):
     """A search finds the paragraph, with its lines, which memory_get reads; a note is a file too."""
     (found,) = json.loads(call("memory_search", query="When is Anna's birthday?"))["results"]

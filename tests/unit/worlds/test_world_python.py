@@ -13,7 +13,6 @@ from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.worlds import ScriptedCommand, World
 from pytest_openclaw.worlds import python, shell
 from pytest_openclaw.worlds.workspace import Workspace
-from tests.unit.worlds.test_world_shell import failed
 
 pytestmark = [pytest.mark.newest, pytest.mark.usefixtures("world_python")]
 
@@ -204,11 +203,6 @@ def test_python_runs_once_though_its_command_is_recorded():
     assert files["log"] == "x\n"
     assert ("rm", "-f", "n") in ran.parts[0]
     assert ran.unrecorded == []
-
-
-def test_a_world_without_python(calls_in):
-    """Only a world that says `python = true` has one."""
-    assert calls_in(World()).sh("python3 -c 1") == failed("sh: python3: command not found", 127)
 
 
 def test_the_interpreter_is_compiled_once(tmp_path, monkeypatch):

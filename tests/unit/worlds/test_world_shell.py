@@ -9,7 +9,7 @@ from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values.worlds import ScriptedCommand, World
 from pytest_openclaw.worlds import shell
 from tests.searching import examples
-from tests.unit.worlds.conftest import WORLD, Caller
+from tests.unit.worlds.conftest import Caller
 
 
 def failed(output, code):
@@ -65,7 +65,6 @@ def test_a_command(call, command, printed):
         pytest.param("cat > a.txt <<'EOF'\none\n two > x\nEOF\n", {"a.txt": "one\n two > x\n"}, id="document"),
         pytest.param("cd src && echo x > y.txt", {"src/y.txt": "x\n"}, id="in-the-folder"),
         pytest.param("rm -rf src", {"src/app.py": None, "src/lib/util.py": None}, id="rm-folder"),
-        pytest.param("rm -rf /*", dict.fromkeys([*WORLD.files, *WORLD.memory]), id="rm-everything"),
         pytest.param("gzip notes.md && gunzip notes.md.gz", {}, id="a-file-that-is-not-text"),
         pytest.param("build", {"notes.md": None, "out.bin": "built"}, id="a-command-that-writes"),
         pytest.param("rm nope; rm src; cat notes.md > /opt/x; mv a b", {}, id="nothing-that-fails"),
@@ -81,6 +80,12 @@ def test_the_files_after_a_command(call, command, files):
 
     after = {**before, **files}
     assert call.files == {path: text for path, text in after.items() if text is not None}
+
+
+def test_the_most_dangerous_command_empties_only_the_world(call):
+    """The state shows which files a model destroys."""
+    assert call.sh("rm -rf /*") == "(no output)"
+    assert call.files == {}
 
 
 def test_a_command_starts_in_its_folder(call):
