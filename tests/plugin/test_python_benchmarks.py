@@ -46,7 +46,7 @@ def test_each_ending_of_a_python_benchmark(project):
     assert "it does not agree" in r2["violation"]
     assert (r3["availability_status"], r3["failure_type"]) == ("error", "harness_error")
     assert r3["raw_output"] == "yes"
-    assert (r4["success"], r4["failure_type"]) == (False, "empty_response")
+    assert (r4["success"], r4["failure_type"], r4["objective_pass"]) == (False, "empty_response", None)
     assert r5["failure_type"] == "timeout"
     assert {row["suite"] for row in session.rows} == {"benchmarks/test_bench.py"}
 
