@@ -38,7 +38,6 @@ WRONG = [
     ("--openclaw-across=weather", "--openclaw-across=weather: give prompt, validator"),
     ("--openclaw-catalogue=gone.json", "--openclaw-catalogue=gone.json: cannot be read"),
     ("--openclaw-catalogue=conftest.py", "--openclaw-catalogue=conftest.py: is not JSON"),
-    ("--openclaw-catalogue=benchmarks/prompts_a.json", "is not a catalogue"),
     ("--openclaw-surface=real", "--openclaw-surface=real: give listed or openclaw"),
     ("--openclaw-surface=openclaw --openclaw-catalogue=gone.json", "--openclaw-catalogue=gone.json"),
     ("openclaw_tasks_pass=most", "give a rate from 0 to 1"),

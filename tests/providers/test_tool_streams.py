@@ -66,6 +66,10 @@ def test_calls_as_servers_send_them(row):
     assert made == [[*call, *one[len(call) :]] for call, one in zip(row["calls"], made, strict=True)]
 
 
+def calls_of(reply):
+    return [(call.name, call.arguments) for call in reply.tool_calls]
+
+
 OSLO, ROME = '{"city": "Oslo"}', '{"city": "Rome"}'
 BOTH = [("get", OSLO), ("get", ROME)]
 A, B = (function("get", city, index=n, id=id_) for n, (city, id_) in enumerate(((OSLO, "a"), (ROME, "b"))))
@@ -101,13 +105,7 @@ def test_each_entry_of_a_whole_message_is_a_call(more, arguments):
 
     reply = read(whole(*entries))
 
-    assert [(call.name, call.arguments) for call in reply.tool_calls] == [
-        ("read", text) for text in arguments
-    ]
-
-
-def calls_of(reply):
-    return [(call.name, call.arguments) for call in reply.tool_calls]
+    assert calls_of(reply) == [("read", text) for text in arguments]
 
 
 def test_the_older_form():

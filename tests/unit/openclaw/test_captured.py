@@ -125,6 +125,15 @@ def test_the_fingerprint_depends_on_what_models_see(change, is_another):
     assert (catalogue_in(one).sha256 != catalogue_in(other).sha256) is is_another
 
 
+@pytest.mark.parametrize("text", ["[]", '{"release": "x"}'], ids=["a-list", "something-else"])
+def test_a_file_that_is_not_a_catalogue_is_refused(tmp_path, text):
+    """Whatever JSON it has."""
+    (tmp_path / "c.json").write_text(text)
+
+    with pytest.raises(ValueError, match="is not a catalogue"):
+        read_catalogue(tmp_path / "c.json")
+
+
 PLACEHOLDERS = {
     "/tmp/s/workspace": "<workspace>",
     "/tmp/s": "<scratch>",
