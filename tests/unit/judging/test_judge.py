@@ -163,6 +163,7 @@ def _calling(*names):
 
 
 def _tested(spec, *calls, tools="direct"):
+    """Return the tools that a cell tests, whether it asks once or plays an exchange."""
     prompt = replace(make_prompt(spec), tools=read_tools(tools), tools_spec=tools)
     made = tuple(ToolCall(name=name, arguments=arguments) for name, arguments in calls)
     single = Reply(tool_calls=made, text="" if made else "Done?")

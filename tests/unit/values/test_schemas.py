@@ -112,18 +112,25 @@ def test_rows_round_trip(key, value, cost):
     assert to_row(from_row(json.loads(json.dumps(row)))) == row
 
 
+GATES_OF_NO_RUN = (
+    {"min_pass_rate": "0.9"},
+    {"conclusive": None},
+    {"require_tier": 1_000_000},
+    {"min_tool_rate": 1.5},
+    {"by_target": [{"target": "*"}]},
+    {"by_target": [{"target": "*", "changes": {"unknown": 1}}]},
+    {"by_target": [{"target": "*", "changes": {"max_p95_ms": -1}}]},
+    {"by_target": [{"target": "*", "changes": ["require_tier"]}]},
+)
+
+
 @pytest.mark.parametrize(
     ("kind", "document", "said"),
     [
         (whole(ConfigFile), {}, "run_id is missing"),
         (whole(ConfigFile), {**CONFIG, "targets": [{"provider": "a"}]}, "targets[0].model is missing"),
         (whole(ConfigFile), {**CONFIG, "gates": {"min_pass_rate": 5}}, "gates.min_pass_rate is 5, not a number <= 1"),
-        *((whole(ConfigFile), {**CONFIG, "gates": gates}, "gates.") for gates in (
-            {"min_pass_rate": "0.9"}, {"conclusive": None}, {"require_tier": 1_000_000}, {"min_tool_rate": 1.5},
-        )),
-        *((whole(ConfigFile), {**CONFIG, "gates": {"by_target": [line]}}, "gates.") for line in (
-            {"target": "*"}, *({"target": "*", "changes": one} for one in ({"unknown": 1}, {"max_p95_ms": -1}, ["require_tier"])),
-        )),
+        *((whole(ConfigFile), {**CONFIG, "gates": gates}, "gates.") for gates in GATES_OF_NO_RUN),
         (whole(ConfigFile), {**CONFIG, "temperature": "hot"}, 'temperature is "hot", not one of server'),
         (InventoryFile, {"run_id": "r", "targets": {"a": 1}}, "a value in targets is wrong, not a table"),
         (Summary, {"schema_version": 1}, "is missing"),
