@@ -41,7 +41,7 @@ from pytest_openclaw.judging.registry import Registry
 from pytest_openclaw.openclaw.catalog import Catalogue
 from pytest_openclaw.reports.cells import verdict_of
 from pytest_openclaw.reports.terminal import render_terminal
-from pytest_openclaw.runs.directory import SURFACE
+from pytest_openclaw.runs.directory import RESULTS, SURFACE
 from pytest_openclaw.runs.reading import StoredRow, StoredRun
 from pytest_openclaw.runs.rows import REPLY_FIELDS, clipped, judgment_fields
 from pytest_openclaw.runs.summaries import NewRow, NewRun, Plugins, write_run
@@ -49,7 +49,7 @@ from pytest_openclaw.suites.cells import definition as definition_of
 from pytest_openclaw.suites.load import known_failure_of, load_suite
 from pytest_openclaw.suites.offered import catalogue_of, on_surface
 from pytest_openclaw.util.errors import OpenClawError
-from pytest_openclaw.util.files import JsonObject
+from pytest_openclaw.util.files import JsonObject, is_there
 from pytest_openclaw.util.json_text import line_of
 from pytest_openclaw.util.redact import HIDDEN
 from pytest_openclaw.util.signals import epoch_ms
@@ -290,7 +290,7 @@ def suite_files(run: StoredRun, root: Path) -> list[Path]:
     """Return the suite files of a run that are still in the project.
 
     pytest loads the `conftest.py` next to each file. A run from elsewhere can name any file, so only the
-    project's own files are returned: none outside `root`, and none in the folder of runs.
+    project's own files are returned: none outside `root`, in the folder of runs, or in the folder of a run.
     """
     path = run.path.resolve()
     runs = path if root.is_relative_to(path.parent) else path.parent
@@ -302,7 +302,9 @@ def suite_files(run: StoredRun, root: Path) -> list[Path]:
     return [
         file
         for file in files
-        if file.is_file() and (real := file.resolve()).is_relative_to(root) and not real.is_relative_to(runs)
+        if file.is_file()
+        and (real := file.resolve()).is_relative_to(root)
+        and not (real.is_relative_to(runs) or any(is_there(above / RESULTS) for above in real.parents))
     ]
 
 

@@ -258,12 +258,17 @@ def test_no_link_is_written_through(folder, bad, command):
     assert (folder / "outside/canary.txt").read_text() == SECRET
 
 
-@pytest.mark.parametrize("suite", ["{outside}/evil.toml", "../outside/evil.toml", "runs/bad/evil.toml"])
+@pytest.mark.parametrize(
+    "suite",
+    ["{outside}/evil.toml", "../outside/evil.toml", "runs/bad/evil.toml", "other/suites/evil.toml"],
+)
 def test_a_suite_outside_of_the_project_is_not_loaded(folder, bad, suite):
-    """A foreign conftest.py may be next to it, even in the run folder itself."""
+    """A foreign conftest.py may be next to it, even in the run folder itself, or in another run's folder."""
     project = folder / "project"
-    (project / "runs/bad").mkdir(parents=True, exist_ok=True)
-    for place in (folder / "outside/evil.toml", bad / "evil.toml"):
+    for inside in ("runs/bad", "other/suites"):
+        (project / inside).mkdir(parents=True, exist_ok=True)
+    (project / "other/results.jsonl").write_text("")
+    for place in (folder / "outside/evil.toml", bad / "evil.toml", project / "other/suites/evil.toml"):
         place.write_text("")
     config = (bad / "config.json").read_text()
     named = suite.format(outside=folder / "outside")
