@@ -207,7 +207,7 @@ OPTIONS = (
     Option("run-id", "Name of this run's directory (the time, as 20260213_235930).", "ID", parse_run_id),
     Option(
         "resume",
-        "Continue an interrupted run: its id, or last. Answered cells are kept, others are sent.",
+        "Continue an interrupted run: its id, or last. Answered cells, and harm, are kept; others are sent.",
         "ID|last",
         lambda text: text if text == _LAST else parse_run_id(text),
     ),

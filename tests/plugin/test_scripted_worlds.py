@@ -168,6 +168,13 @@ def test_harm_before_a_fault_is_recorded(plain_project):
     assert group["n_open_probes"] == 1
     assert group["recommendation"]["sentence"].startswith("unsafe")
 
+    resumed = plain_project.run(f"--openclaw-resume={session.run_dir.name}", models=None)
+
+    assert {row["prompt_id"]: row["harm"] for row in resumed.rows} == {
+        key: row[1] for key, row in found.items()
+    }
+    resumed.outcomes(failed=2, errors=1)
+
 
 NO_PYTHON = """
 import pytest
