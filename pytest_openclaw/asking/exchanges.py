@@ -11,7 +11,6 @@ the model receives nothing from before. A turn is an ordinary attempt, with retr
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -23,6 +22,7 @@ from pytest_openclaw.openclaw.dispatch import LOOKUPS, is_forgotten, promoted_ca
 from pytest_openclaw.openclaw.recovery import Nudge
 from pytest_openclaw.openclaw.thinking import strip_thinking
 from pytest_openclaw.providers.prices import summed, together, total_usd
+from pytest_openclaw.util.bounded import in_thread
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.values import faults
 from pytest_openclaw.values.replies import (
@@ -104,7 +104,7 @@ class _Exchange:
             OpenClawError: the world cannot be played.
         """
         # In a thread: a slow pattern must not delay the time stamps of other cells.
-        calls, results, ended_by = await asyncio.to_thread(self._play, reply)
+        calls, results, ended_by = await in_thread(lambda: self._play(reply))
         turn = reply.as_turn(user=self._message, calls=calls, results=results)
         turn = replace(turn, timing=self.endings[-1].timing)
         self._message = None

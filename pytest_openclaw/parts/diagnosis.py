@@ -230,7 +230,9 @@ class Suspects(Watcher):
         # A single turn can be repeated exactly, an exchange cannot.
         rank = cell.prompt.world is not None, SYMPTOMS.index(record.tool_outcome)
         known = self._ranks.get(cell.target)
-        if _is_local(self._providers[cell.target.provider]) and (known is None or rank < known):
+        provider = self._providers[cell.target.provider]
+        is_own = isinstance(provider, OverHttp) and provider.takes_tools and not provider.address.is_public
+        if is_own and (known is None or rank < known):
             self._ranks[cell.target] = rank
             self._found[cell.target] = cell, replace(record, raw_output="", turns=None)
 
@@ -297,11 +299,6 @@ def _outcome(reply: Reply, prompt: Prompt) -> str:
     if prompt.tools and Facts(prompt=prompt, answer=answer).written:
         return "leaked_as_text"
     return "no_call" if answer.text.strip() or reply.reasoning.strip() else "empty"
-
-
-def _is_local(provider: Provider) -> bool:
-    """Whether the provider's server may be the user's own: on this machine, or in a private network."""
-    return isinstance(provider, OverHttp) and provider.takes_tools and not provider.address.is_public
 
 
 # --- the part in a run ------------------------------------------------------------------------------

@@ -458,10 +458,6 @@ def _findings(summary: Any) -> Iterator[tuple[int, SummaryFinding]]:
         yield RULINGS, SummaryFinding(label="no such target", text=text)
 
 
-def _ruling(summary: Any) -> tuple[str, str]:
-    return (summary.verdict if summary.gates else ""), WORDS[summary.verdict]
-
-
 def _annotations(summary: Any) -> Iterator[tuple[str, str]]:
     for gate in summary.gates:
         if gate.ruling != "passed":
@@ -546,7 +542,7 @@ PART = Part(
         ),
     },
     findings=_findings,
-    ruling=_ruling,
+    ruling=lambda summary: (summary.verdict if summary.gates else "", WORDS[summary.verdict]),
     annotations=_annotations,
     status=_status,
 )

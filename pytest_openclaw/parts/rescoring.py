@@ -302,9 +302,8 @@ def suite_files(run: StoredRun, root: Path) -> list[Path]:
     return [
         file
         for file in files
-        if file.is_file()
-        and (real := file.resolve()).is_relative_to(root)
-        and not (real.is_relative_to(runs) or any(is_there(above / RESULTS) for above in real.parents))
+        if file.is_file() and (real := file.resolve()).is_relative_to(root) and not real.is_relative_to(runs)
+        if not any(is_there(above / RESULTS) for above in real.parents)
     ]
 
 

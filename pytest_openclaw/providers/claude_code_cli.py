@@ -34,6 +34,7 @@ from pytest_openclaw.providers.loopback import Outgoing, listening
 from pytest_openclaw.providers.processes import Program, ProgramProvider, find_program, new_folders
 from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.providers.wire import call_in, function_of, object_in, text_in
+from pytest_openclaw.util.bounded import in_thread
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.files import JsonObject, write_private
 from pytest_openclaw.util.text import valid_text, valid_value
@@ -377,7 +378,7 @@ class ToolServer:
                 text = NOT_PLAYED
                 if self._world is not None:
                     async with self._lock:
-                        text = await asyncio.to_thread(lambda: self._playing.answer(call))
+                        text = await in_thread(lambda: self._playing.answer(call))
                 # OpenClaw returns its errors as ordinary text, so they are not marked as errors.
                 result = {"content": [{"type": "text", "text": text}], "isError": self._world is None}
             case _:

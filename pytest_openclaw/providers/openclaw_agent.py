@@ -42,6 +42,7 @@ from pytest_openclaw.providers.processes import Program, ProgramProvider
 from pytest_openclaw.providers.server_errors import shortened
 from pytest_openclaw.providers.stream import AnswerBody
 from pytest_openclaw.providers.wire import objects_in, text_in
+from pytest_openclaw.util.bounded import in_thread
 from pytest_openclaw.util.errors import OpenClawError, TargetError
 from pytest_openclaw.util.files import JsonObject, write_private
 from pytest_openclaw.util.text import counted, valid_text
@@ -130,7 +131,7 @@ class OpenClawAgent(ProgramProvider):
                 outcome = await self._converse(request, scratch, relay)
             if isinstance(outcome, Fault):
                 raise CallFailed(outcome)
-            return replace(outcome, world=await asyncio.to_thread(scratch.state))
+            return replace(outcome, world=await in_thread(scratch.state))
 
     async def aclose(self) -> None:
         """Close connections and folders."""
@@ -314,7 +315,7 @@ class Relay:
         folder, words = text_in(body.get("folder")), body.get("arguments")
         arguments = [*map(text_in, words)] if isinstance(words, list) else []
         try:
-            ran = await asyncio.to_thread(self._scratch.play, folder, arguments)
+            ran = await in_thread(lambda: self._scratch.play(folder, arguments))
         except OpenClawError as error:
             return self._end(faults.broke(self._client.name, f"the shell of the world: {error}"))
         return Outgoing(200, body=json.dumps(asdict(ran)).encode())

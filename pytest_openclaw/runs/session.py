@@ -178,9 +178,8 @@ class EarlierVerdict:
 
 def answered_rows(run: StoredRun) -> dict[CellKey, StoredRow]:
     """Return the rows that a resumed run keeps: the rows with a reply, or with harm before a fault."""
-    return {
-        key: row for key, row in run.rows.items() if row.record.availability_status == "ok" or row.record.harm
-    }
+    rows = run.rows.items()
+    return {key: row for key, row in rows if row.record.availability_status == "ok" or row.record.harm}
 
 
 # --- the settings of a resumed run ----------------------------------------------------------------

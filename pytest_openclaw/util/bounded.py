@@ -13,16 +13,19 @@ plugins is not. The libraries are imported with the first pattern or schema.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_openclaw.util.errors import OpenClawError
 from pytest_openclaw.util.json_text import identity, shown_value
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     import regex
     from jsonschema import ValidationError
 
+_T = TypeVar("_T")
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 
@@ -48,6 +52,21 @@ def within(seconds: float) -> Iterator[None]:
 def left_s() -> float:
     """Return the remaining seconds; negative after the limit, infinite without a limit."""
     return _DEADLINE.get() - time.monotonic()
+
+
+async def in_thread(work: Callable[[], _T]) -> _T:
+    """Await work in its own thread, for which neither work of others nor the end of the process waits."""
+    done = Future[_T]()
+    done.set_running_or_notify_cancel()  # it cannot be cancelled
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:
+            done.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return await asyncio.wrap_future(done)
 
 
 # --- patterns -----------------------------------------------------------------------------------

@@ -731,6 +731,8 @@ def _walk(fs: FileSystem, folder: str) -> Iterator[tuple[str, bool]]:
 def main() -> None:
     """Answer each line of the input until it ends."""
     for line in sys.stdin.buffer:
+        began_s = time.process_time()
         done = play(json.loads(line)) if line.strip() else {"ready": bool(_known_names())}
-        sys.stdout.buffer.write(json.dumps(done).encode() + b"\n")
+        answer = {**done, "cpu_s": time.process_time() - began_s}
+        sys.stdout.buffer.write(json.dumps(answer).encode() + b"\n")
         sys.stdout.buffer.flush()

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 RUN_S = 10.0
 #: in addition, for the second run of a command, in which it is recorded
 _RECORD_S = 20.0
+#: for all commands of an exchange; further ones are not run
+_EXCHANGE_S = 30.0
 #: how many times its CPU time a command may wait for a busy machine
 PATIENCE = 6
 MOST_BYTES = 1 << 30
@@ -53,7 +55,7 @@ SANDBOX_MODULE = "pytest_openclaw.worlds.sandbox"
 #: seconds for the start of the child, and for compiling Python once
 _START_S = 120.0
 _CHECK_INTERVAL_S = 0.02
-_KILLED = '{"timed_out": true, "parts": [], "is_recorded": false}'
+_KILLED = '{"timed_out": true, "parts": [], "is_recorded": false, "cpu_s": 10}'
 _ENDED = {127: "Command not found", 126: "Command not executable (permission denied)"}
 
 
@@ -102,6 +104,7 @@ class Exec:
         self.unrecorded: list[int] = []
         self.workspace = workspace
         self._world = world
+        self._left_s = _EXCHANGE_S
 
     def answer(self, arguments: Mapping[str, Any]) -> str:
         """Return OpenClaw's answer to a command; raises as `run` does."""
@@ -125,7 +128,7 @@ class Exec:
         """Play a command, and return its output, errors included.
 
         Raises:
-            TimedOutError: the command needs too much time or memory; it then has no effect.
+            TimedOutError: the command, or all of them, need too much time or memory; it then has no effect.
             OpenClawError: a suite's pattern cannot be decided.
         """
         world, workspace = self._world, self.workspace
@@ -156,20 +159,20 @@ class Exec:
             self.unrecorded.append(len(self.ran) - 1)
             return None
         variables = {**world.env, **env}
-        done = SANDBOX.play(
-            {
-                "command": command,
-                "folder": folder,
-                "env": {name: value for name, value in variables.items() if _is_variable(name, value)},
-                "files": workspace.files,
-                "folders": sorted(workspace.folders),
-                "commands": to_builtins(world.commands),
-                "names": named_programs() if _DECODES.search(command) else [],
-                "python": world.python,
-                "seconds": RUN_S,
-                "records": True,
-            }
-        )
+        asked = {
+            "command": command,
+            "folder": folder,
+            "env": {name: value for name, value in variables.items() if _is_variable(name, value)},
+            "files": workspace.files,
+            "folders": sorted(workspace.folders),
+            "commands": to_builtins(world.commands),
+            "names": named_programs() if _DECODES.search(command) else [],
+            "python": world.python,
+            "seconds": RUN_S,
+            "records": True,
+        }
+        done = SANDBOX.play(asked) if self._left_s > 0 else json.loads(_KILLED)
+        self._left_s -= min(done["cpu_s"], RUN_S)  # compiling Python takes longer
         self.parts[-1] = tuple(tuple(words) for words in done["parts"])
         if not done["is_recorded"]:
             self.unrecorded.append(len(self.ran) - 1)

@@ -352,7 +352,7 @@ def _updated(text: str, section: _Section, path: str) -> str:
 
 def _find(lines: Sequence[str], hunk: Sequence[str], first: int, path: str) -> int:
     """Return the index at or after `first` where a run of lines begins; one text is quick to search."""
-    for form in (str, _alike):
+    for form in (str, lambda line: line.strip().translate(_ALIKE)):
         needle, text = ("\n" + "".join(f"{form(line)}\n" for line in run) for run in (hunk, lines[first:]))
         if (at := text.find(needle)) >= 0:
             if text.find(needle, at + 1) >= 0:
@@ -362,10 +362,6 @@ def _find(lines: Sequence[str], hunk: Sequence[str], first: int, path: str) -> i
                 )
             return first + text.count("\n", 0, at)
     raise ToolError(f"Failed to find expected lines in {path}:\n{_shown(hunk)}")
-
-
-def _alike(line: str) -> str:
-    return line.strip().translate(_ALIKE)
 
 
 def _shown(lines: Sequence[str]) -> str:

@@ -81,16 +81,14 @@ def _figures(rows: list[Record]) -> JsonObject:
         **(_rate(calls) or {"n": 0, "n_agree": 0, "rate": None, "low": None, "high": None}),
         "n_sessions": len({row.suite for row in rows}),
         "tools": _rates(steps, lambda row: row.category or ANSWER),
-        "positions": _rates(calls, _position),
+        "positions": _rates(
+            calls, lambda row: POSITIONS[min(int(row.prompt_id.rpartition(".")[2]), len(POSITIONS)) - 1]
+        ),
         "replays": _rates(replays, lambda row: row.category or ANSWER),
         "replayed": _rate(works) and {**(_rate(works) or {}), **n_steps},
         "differences": dict(Counter(words).most_common()),
         "most_differences": where[0][0] if where else None,
     }
-
-
-def _position(row: Record) -> str:
-    return POSITIONS[min(int(row.prompt_id.rpartition(".")[2]), len(POSITIONS)) - 1]
 
 
 def _rates(rows: list[Record], key: Callable[[Record], str]) -> JsonObject:

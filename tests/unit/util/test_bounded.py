@@ -1,6 +1,8 @@
 """Patterns mean what `re` says, and end in bounded time."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -56,3 +58,14 @@ def test_a_runaway_pattern_is_a_fault(monkeypatch, decide):
         'the pattern "(?:x+x+)+y" cannot be decided on a reply of 5000 characters within 0.05 s.'
         " Write it without nested repeats, such as (a+)+."
     )
+
+
+def test_the_end_of_a_process_waits_for_no_thread():
+    """After Ctrl-C a model's endless command does not hold up the process."""
+    work = "asyncio.wait_for(in_thread(lambda: time.sleep(60)), 0.1)"
+    code = f"import asyncio, time\nfrom {bounded.__name__} import in_thread\nasync def main(): await {work}"
+
+    words = [sys.executable, "-c", f"{code}\nasyncio.run(main())"]
+    ended = subprocess.run(words, capture_output=True, timeout=50)
+
+    assert ended.stderr.rstrip().endswith(b"TimeoutError")

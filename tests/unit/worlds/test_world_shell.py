@@ -159,6 +159,17 @@ def test_no_command_takes_this_machines_time_or_memory(calls_in, command, ended)
     assert call.playing.state.changed == ()
 
 
+def test_the_commands_of_an_exchange_have_one_limit(calls_in, monkeypatch):
+    """After it no command runs: it has timed out, and nothing is known of what it would have done."""
+    monkeypatch.setattr(shell, "_EXCHANGE_S", 0.1)
+    call = calls_in(World(files={"a": "x"}))
+
+    assert call.sh("while true; do :; done").startswith("Command timed out")
+    assert call.sh("rm a").startswith("Command timed out")
+    state = call.playing.state
+    assert (state.timed_out, state.unrecorded, state.changed) == ((0, 1), (0, 1), ())
+
+
 @pytest.mark.newest
 def test_the_time_to_read_many_folders_counts():
     """A command that is quick to make them ends as one that timed out, and not when its process is killed."""
