@@ -15,6 +15,8 @@ import pytest
 from pytest_openclaw import hookspecs, options, parts
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pytest_openclaw.providers import Builtin
     from pytest_openclaw.reports.pages import Report
     from pytest_openclaw.values.protocols import Validator
@@ -92,6 +94,11 @@ def reply(request: pytest.FixtureRequest) -> Reply:
     from pytest_openclaw.session.cells import fetch_reply
 
     return fetch_reply(request)
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Collect nothing from the folder of a run, which may be from elsewhere and have a `conftest.py`."""
+    return all((collection_path / name).is_file() for name in ("config.json", "results.jsonl")) or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -280,6 +280,16 @@ def test_a_suite_outside_of_the_project_is_not_loaded(folder, bad, suite):
     (folder / "outside/evil.toml").unlink()
 
 
+def test_pytest_loads_no_code_of_a_run(bad, pytester, monkeypatch):
+    """A session without a path skips folders of runs."""
+    monkeypatch.chdir(bad.parent.parent)
+    for place, text in {"conftest": "1 / 0", "test_x": "1 / 0"}.items():
+        (bad / f"{place}.py").write_text(text)
+    (bad.parent / "test_own.py").write_text("def test_own(): pass")
+
+    pytester.runpytest_subprocess("--rootdir=.", "-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
 SERVER = {"server": "vllm", "server_version": "1", "context_length": 8192, "template_shows_tools": True}
 TRIES = [
     {"change": name, "outcome": "no_call", "input_tokens": 9}
