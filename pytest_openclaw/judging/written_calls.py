@@ -296,19 +296,15 @@ def _key(name: str) -> str:
 
 @lru_cache(maxsize=64)
 def _pattern_of(names: Iterable[str]) -> re.Pattern[str]:
-    """Return the pattern of tools' names: words of their own, before a channel, or glued to an object."""
-    parts = {name: "[ _.-]?".join(map(re.escape, re.split(r"[\s_.-]+", name.strip()))) for name in names}
-    spelled = "|".join(parts[name] for name in sorted(parts, key=len, reverse=True)) or "(?!)"
-    long = "|".join(part for name, part in parts.items() if len(name) >= _LONG_NAME_CHARS) or "(?!)"
+    """Return the pattern of tools' names: words of their own, or glued to a sentence and an object."""
+    parts = ["[ _.-]?".join(map(re.escape, re.split(r"[\s_.-]+", name.strip()))) for name in names]
+    spelled = "|".join(sorted(parts, key=len, reverse=True)) or "(?!)"
     return re.compile(
-        rf"(?:(?:(?<![\w.\-/$\\])|(?<=\A/)|(?<=[\[\n{{(%]/))(?:{_NAMES['prefix'].pattern})?|(?<=function))(?P<word>{spelled})(?:\.call(?=\())?(?!\w)"
-        rf"|(?P<channel>{spelled})(?=[aj]|comm)(?:commentary|analysis)?(?:json)?(?=[\s{{])"
-        rf"|(?P<glued>{long}|(?<![A-Za-z0-9_])(?:{spelled}))(?=\{{)",
+        rf"(?:(?:(?<![\w.\-/$\\])|(?<=\A/)|(?<=[\[\n{{(%]/))(?:{_NAMES['prefix'].pattern})?|(?<=function)|(?<=\.)(?=[\w-]{{1,99}}\{{))(?P<word>{spelled})(?:\.call(?=\())?(?!\w)",
         re.IGNORECASE,
     )
 
 
-_LONG_NAME_CHARS = 8
 _MOST_BETWEEN = 400
 _MOST_OF_LINE = 4000
 _LEADS = {kind: "|".join(one.pattern for one in patterns) for kind, patterns in WORDINGS["lead"].items()}
@@ -344,22 +340,18 @@ class _Name(NamedTuple):
 def _names_in(text: str, names: _ToolNames) -> Iterator[_Name]:
     """Yield the names of tools in a text; unknown ones only after a lead or before a parenthesis."""
     leads: dict[int, re.Match[str]] = {}
-    ends: dict[int, int] = {}
     for lead in _LED.finditer(text):
         prefix = _NAMES["prefix"].match(lead["name"])
         leads[lead.start("name") + (prefix.end() if prefix else 0)] = lead
-    for match in names.pattern.finditer(text):
-        ends.setdefault(match.start(match.lastgroup or 0), match.end())
-    for start, lead in leads.items():
-        ends.setdefault(start, lead.end())
-    for match in _CODE["name"].finditer(text):
-        ends.setdefault(match.start(), match.end())
+    ends = {match.start(): match.end() for match in _CODE["name"].finditer(text)}
+    ends |= {start: lead.end() for start, lead in leads.items()}
+    ends |= {match.start("word"): match.end() for match in names.pattern.finditer(text)}
     for start, end in sorted(ends.items()):
         lead_or_none = leads.get(start)
         name = _NAMES["channel"].sub("", text[start:end])
-        tool = names.find(name) or names.find(text[start:end])
+        tool = names.find(name)
         is_tag = text[start - 1 : start] in ("<", "/", "|") and _PLAIN["wrapper"].fullmatch(name)
-        if not is_tag and (meant := tool or names.unknown(name if lead_or_none else text[start:end])):
+        if not is_tag and (meant := tool or names.unknown(name)):
             begins = lead_or_none.start() if lead_or_none else start
             kind = next((kind for kind in _LEADS if lead_or_none and lead_or_none[kind] is not None), None)
             yield _Name(meant, tool is not None, begins, start, end, kind)
@@ -387,7 +379,7 @@ def _call_at(text: str, name: _Name, code: _Code) -> tuple[WrittenCall | None, i
     tool, end, kind = name.tool, name.end, name.kind
     place = MARKS.match(text, end, end + _MOST_BETWEEN).end()  # type: ignore[union-attr]  # it may be empty
     following = text[place : place + 1]
-    if following == "(" and not text[end:place].strip("\"'`* "):
+    if following == "(":
         read = read_call(text, place + 1, tool)
         written = text[place + 1 : read.end].removesuffix(")")
         is_made = kind or code.is_call(name, written, read.end)
@@ -400,14 +392,11 @@ def _call_at(text: str, name: _Name, code: _Code) -> tuple[WrittenCall | None, i
     is_apart = not code.is_text(name.start)
     if following == "{":
         read = read_object(text, place)
-        value, written = _unwrapped(read.value), text[place : read.end]
-        is_empty = value == {} and place == end and not required_of(tool)
-        fits = is_apart and _fits(value, tool, is_closed=read.is_closed)
-        if (kind or is_empty or fits) and not _OBJECT["defines"].match(written):
-            is_read = isinstance(value, dict)
-            return name.call(
-                "name", Arguments(value, read.end, read.is_closed and is_read), written
-            ), read.end
+        is_empty = read.value == {} and place == end and not required_of(tool)
+        if kind or is_empty or (is_apart and _fits(read.value, tool, is_closed=read.is_closed)):
+            is_closed = read.is_closed and isinstance(read.value, dict)
+            given = Arguments(read.value, read.end, is_closed)
+            return name.call("name", given, text[place : read.end]), read.end
     is_line = kind or (is_apart and code.begins_line(name.start))
     pairs = read_pairs(text, (end, place), tool) if is_line else None
     if pairs and not _CODE["described"].match(str(next(iter(pairs.value.values())))):
@@ -428,12 +417,9 @@ def _enclosed_call(text: str, name: _Name, code: _Code) -> WrittenCall | None:
     closing = f"</{word}>" if opened[1] == "<" else f"\n{opened[1]}"
     ends = text.find(closing, begins - 1, begins + _MOST_OF_LINE)
     written, end = text[begins : max(ends, begins)], ends + len(closing)
-    value = read_plain(written, name.tool) if not text[end : end + 40].partition("\n")[0].strip() else {}
-    for key, one in (value or {}).items():
-        schema = parameters_of(name.tool).get(key) or {}
-        is_text = isinstance(one, str) and schema.get("type") == "string" and one in schema.get("enum", [one])
-        return name.call("name", Arguments(value, end), written) if is_text and one != key else None
-    return None
+    is_last = not text[end : end + 40].partition("\n")[0].strip()
+    value = read_plain(written, name.tool) if is_last else None
+    return name.call("name", Arguments(value, end), written) if value else None
 
 
 def _plain_call(text: str, name: _Name, place: int) -> WrittenCall | None:
@@ -460,14 +446,6 @@ def _fits(arguments: Any, tool: Tool, *, is_closed: bool = True) -> bool:
     return arguments.keys() <= parameters_of(tool).keys() and (has_all or not is_closed)
 
 
-def _unwrapped(value: Any) -> Any:
-    """Return the arguments in an object that has only the key for arguments."""
-    if isinstance(value, dict) and len(value) == 1:
-        ((key, inner),) = value.items()
-        return inner if _OBJECT["arguments"].fullmatch(key) and isinstance(inner, dict) else value
-    return value
-
-
 # --- Code: `read(path="notes.md")`, `[read(path="notes.md")]`, `read({…})` -----------------------------
 
 _BUILTINS = frozenset(dir(builtins))
@@ -481,52 +459,41 @@ class _Code:
         self.text, self.after_last = text, 0
         self._fences = [*_FENCE_MARK.finditer(text)]
         self._starts = [fence.start() for fence in self._fences]
-        self._words = {
-            key: [word.start() for word in _CODE[key].finditer(text)] for key in ("program", "in_fence")
-        }
+        self._words = [word.start() for word in _CODE["program"].finditer(text)]
 
     def is_call(self, name: _Name, written: str, end: int) -> bool:
         """Whether code is on a line of its own, or in a list, and its arguments fit."""
-        tool, is_known, (tag, _) = name.tool, name.is_known, self._fence(name.start)
-        line, before = self.before(name.start)
-        lead = _CODE["before"].match(before)
+        tool, is_known, before = name.tool, name.is_known, self.before(name.start)[1]
+        lead, after = _CODE["before"].match(before), self.text[end : end + _NEAR]
+        if _CODE["types"].search(written):
+            return False
         if is_known and (_CODE["list"].fullmatch(before) or (lead and self._is_alone(name.start, end))):
-            return not _CODE["types"].search(written)  # whatever its arguments
-        is_nested = not before.strip() and self.text[max(0, line - 99) : line].rstrip().endswith("(")
-        newline = self.text.find("\n", end, end + 300)
-        after = self.text[end : newline if newline >= 0 else end + 300]
-        if self.is_program(name.start) or is_nested or not lead or not _CODE["after"].match(after):
+            return True  # whatever its arguments
+        if not lead or not _CODE["after"].match(after.partition("\n")[0]) or self.is_program(name.start):
             return False
-        is_tool_code = _CODE["tool_code"].fullmatch(tag)
-        if (
-            not is_tool_code
-            and lead["variable"]
-            and re.search(rf"\b{lead['variable']}\b", self.text[end : end + _NEAR])
-        ):
+        is_used = lead["variable"] and re.search(rf"\b{lead['variable']}\b", after)
+        if is_used and not _CODE["tool_code"].fullmatch(self._fence(name.start)[0]):
             return False  # a program that uses the result
-        is_other = not is_known and ("." in tool.name or tool.name in _BUILTINS)
-        if is_other or _CODE["types"].search(written):
-            return False
-        if not written.strip():
-            return not required_of(tool) and bool(is_known or is_tool_code) and not lead["bullet"]
         if named := _CODE["named"].match(written):
             known = parameters_of(tool)
-            return not known or bool(is_tool_code) or (named["keyword"] or named["key"]) in known
-        return bool(is_known and not _CODE["language"].fullmatch(tag) and _CODE["quoted"].match(written))
+            is_own = is_known or not ("." in tool.name or tool.name in _BUILTINS)
+            return (named["keyword"] or named["key"]) in known if known else is_own
+        if not written.strip():
+            return is_known and not required_of(tool) and not lead["bullet"]
+        return is_known and _CODE["quoted"].match(written) is not None
 
     def _is_alone(self, start: int, end: int) -> bool:
         """Whether a reply has nothing else with letters than what is between two places."""
         return not _letters(self.text[:start]) and not _letters(self.text[end:])
 
     def is_program(self, start: int) -> bool:
-        """Whether a place is in code for a shell, or code before its line makes it a part of a program."""
+        """Whether a place is in code for a shell or a part of a program: an argument, or after other code."""
         tag, begins = self._fence(start)
-        line = self.before(start)[0]
-        kinds = ("program", "in_fence") if bisect_left(self._starts, start) % 2 else ("program",)
-        has_words = any(
-            bisect_left(self._words[k], begins) < bisect_left(self._words[k], line) for k in kinds
-        )
-        return bool(_CODE["shell"].fullmatch(tag) or (has_words and not _CODE["tool_code"].fullmatch(tag)))
+        line, before = self.before(start)
+        is_argument = not before.strip() and self.text[max(0, line - 99) : line].rstrip().endswith("(")
+        has_words = bisect_left(self._words, begins) < bisect_left(self._words, line)
+        has_words = has_words and not _CODE["tool_code"].fullmatch(tag)
+        return is_argument or has_words or _CODE["shell"].fullmatch(tag) is not None
 
     def is_text(self, start: int) -> bool:
         """Whether a name is only mentioned: in a program, in a line of code, or in a table."""
@@ -597,9 +564,9 @@ def _bare_arguments(text: str, objects: _Objects, names: _ToolNames) -> Iterator
         if not is_closed or not fitting:
             continue
         before = text[max(0, start - _MOST_BETWEEN) : start]
-        is_all = len(objects) == 1 and not _letters(text[:start] + text[end:])
-        named = [match[match.lastgroup or 0] for match in names.pattern.finditer(before)]
-        meant = [tool for tool in fitting if tool in [*map(names.find, named)]] or fitting
+        is_all = not _letters(text[:start] + text[end:])
+        named = [names.find(match["word"]) for match in names.pattern.finditer(before)]
+        meant = [tool for tool in fitting if tool in named] or fitting
         if len(meant) == 1 and (is_all or _EXAMPLES["act"].search(before)):
             name = _Name(meant[0], True, start, start, end, None)
             yield name.call("json", Arguments(value, end), text[start:end])
@@ -635,7 +602,7 @@ def _as_call(value: dict[str, Any], names: _ToolNames, *, is_marked: bool, is_an
     missing after a family's marker.
     """
     for key, name in value.items():
-        if not isinstance(name, str) or len(name) > 200:
+        if not isinstance(name, str):
             continue
         is_name = _OBJECT["names"].fullmatch(key) is not None
         others = {other: inner for other, inner in value.items() if other != key}
@@ -650,8 +617,7 @@ def _as_call(value: dict[str, Any], names: _ToolNames, *, is_marked: bool, is_an
             if is_flat and (is_name or _fits(rest, tool)):
                 return (tool, True, (key, *rest), rest)
         elif is_name and is_any and rest.keys() <= {given}:
-            is_sure = bool(given and _OBJECT["sure"].fullmatch(given))
-            unknown = names.unknown(name) or (names.unknown(name, is_any=True) if is_sure else None)
+            unknown = names.unknown(name) or (names.unknown(name, is_any=True) if given else None)
             arguments = _object_in(value[given]) if given else {} if is_marked else None
             if unknown and isinstance(arguments, dict):
                 return (unknown, False, (key, *rest), arguments)
