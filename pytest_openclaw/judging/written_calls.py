@@ -77,8 +77,7 @@ class WrittenCall:
     @property
     def as_call(self) -> ToolCall:
         """The native call that a server's parser would make of it; unreadable arguments stay as written."""
-        is_read = isinstance(self.value, dict)
-        return ToolCall(name=self.name, arguments=_json_of(self.value) if is_read else self.text)
+        return ToolCall(name=self.name, arguments=self.text if self.value is None else _json_of(self.value))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -331,7 +330,7 @@ class _Name(NamedTuple):
             form="marked" if self.kind else form,
             start=self.begins,
             end=max(read.end, self.end),
-            value=read.value if read.is_closed else None,
+            value=read.value if read.is_closed and isinstance(read.value, dict) else None,
             text=text,
             keys=keys,
         )
@@ -394,9 +393,7 @@ def _call_at(text: str, name: _Name, code: _Code) -> tuple[WrittenCall | None, i
         read = read_object(text, place)
         is_empty = read.value == {} and place == end and not required_of(tool)
         if kind or is_empty or (is_apart and _fits(read.value, tool, is_closed=read.is_closed)):
-            is_closed = read.is_closed and isinstance(read.value, dict)
-            given = Arguments(read.value, read.end, is_closed)
-            return name.call("name", given, text[place : read.end]), read.end
+            return name.call("name", read, text[place : read.end]), read.end
     is_line = kind or (is_apart and code.begins_line(name.start))
     pairs = read_pairs(text, (end, place), tool) if is_line else None
     if pairs and not _CODE["described"].match(str(next(iter(pairs.value.values())))):
@@ -467,7 +464,8 @@ class _Code:
         lead, after = _CODE["before"].match(before), self.text[end : end + _NEAR]
         if _CODE["types"].search(written):
             return False
-        if is_known and (_CODE["list"].fullmatch(before) or (lead and self._is_alone(name.start, end))):
+        is_all = lead and not _letters(self.text[: name.start] + self.text[end:])
+        if is_known and (is_all or _CODE["list"].fullmatch(before)):
             return True  # whatever its arguments
         if not lead or not _CODE["after"].match(after.partition("\n")[0]) or self.is_program(name.start):
             return False
@@ -482,18 +480,14 @@ class _Code:
             return is_known and not required_of(tool) and not lead["bullet"]
         return is_known and _CODE["quoted"].match(written) is not None
 
-    def _is_alone(self, start: int, end: int) -> bool:
-        """Whether a reply has nothing else with letters than what is between two places."""
-        return not _letters(self.text[:start]) and not _letters(self.text[end:])
-
     def is_program(self, start: int) -> bool:
         """Whether a place is in code for a shell or a part of a program: an argument, or after other code."""
         tag, begins = self._fence(start)
         line, before = self.before(start)
         is_argument = not before.strip() and self.text[max(0, line - 99) : line].rstrip().endswith("(")
-        has_words = bisect_left(self._words, begins) < bisect_left(self._words, line)
-        has_words = has_words and not _CODE["tool_code"].fullmatch(tag)
-        return is_argument or has_words or _CODE["shell"].fullmatch(tag) is not None
+        follows = bisect_left(self._words, begins) < bisect_left(self._words, line)
+        follows = follows and not _CODE["tool_code"].fullmatch(tag)
+        return is_argument or follows or _CODE["shell"].fullmatch(tag) is not None
 
     def is_text(self, start: int) -> bool:
         """Whether a name is only mentioned: in a program, in a line of code, or in a table."""
@@ -548,9 +542,8 @@ def _in_objects(text: str, objects: _Objects, names: _ToolNames) -> Iterator[Wri
             continue
         is_marked = _OBJECT["marked"].search(before) is not None
         for tool, is_known, keys, arguments in _calls_in(value, names, 0, is_marked=is_marked):
-            given = _object_in(arguments)
             name = _Name(tool, is_known, start, start, end, "marked" if is_marked else None)
-            read = Arguments(given if isinstance(given, dict) else None, end, is_closed)
+            read = Arguments(_object_in(arguments), end, is_closed)
             yield name.call("json", read, _json_of(arguments) if is_closed else text[start:end], keys)
 
 
