@@ -2,6 +2,7 @@
 
 import json
 import re
+from importlib.metadata import version
 
 import jsonschema
 import pytest
@@ -30,6 +31,7 @@ def test_they_are_schemas(name):
     jsonschema.Draft202012Validator.check_schema(load_schema(name))
 
 
+@pytest.mark.skipif(version("msgspec") < "0.23", reason="older ones leave out the names of keys")
 def test_the_published_schemas_are_current():
     """They are generated from the types; `python -m tests.docs.refresh` writes them anew."""
     made = made_schemas()
