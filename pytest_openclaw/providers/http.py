@@ -121,7 +121,7 @@ class HttpClient:
     ) -> httpx2.Response:
         try:
             self._client = self._client or _new_client(httpx2.URL(call.url))
-        except httpx2.InvalidURL as error:  # the host, or a proxy's, is no name of a host
+        except httpx2.InvalidURL as error:  # of the server or of a proxy
             raise CallFailed(self._no_answer(call, error)) from None
         has_connected = False
 

@@ -230,7 +230,7 @@ def leaks(sent: str, texts: Iterable[str], others: Iterable[str] = ()) -> bool:
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield a text as it is, without the escapes of an address, and its words read as hex and as base64."""
+    """Yield a text unchanged, with URL escapes decoded, and each of its words decoded from hex and base64."""
     yield from (text, unquote_plus(text))
     for word in {*re.findall(r"[\w+/-]{6,}", text), *re.findall(r"[\w+-]{6,}", text)}:
         for decode in (bytes.fromhex, lambda one: b64decode(one.replace("-", "+").replace("_", "/") + "==")):

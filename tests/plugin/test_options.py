@@ -27,7 +27,7 @@ WRONG = [
     ("openclaw_prices=lab/m", "openclaw_prices: 'lab/m': write GLOB = INPUT OUTPUT [CACHED]"),
     ("openclaw_prices=lab/m = 2", "write GLOB = INPUT OUTPUT [CACHED]"),
     ("openclaw_prices=lab/m = 2 -8", "write GLOB = INPUT OUTPUT [CACHED]"),
-    ("--openclaw-baseline=lost", "--openclaw-baseline=lost: there is no run lost"),
+    ("--openclaw-baseline=r9", "--openclaw-baseline=r9: there is no run r9"),
     ("--openclaw-baseline=last", "a first run is measured with --openclaw-baseline=off"),
     (
         "--openclaw-baseline=last --openclaw-fail-on=regression",

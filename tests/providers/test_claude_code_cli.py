@@ -511,7 +511,7 @@ def test_the_steps_are_those_of_each_message():
     ],
 )  # fmt: skip
 def test_errors_of_the_cli(mode, request_, message, raw):
-    """What the CLI does wrong is its error."""
+    """An answer of the CLI that breaks its format is a `cli_error`."""
     fault = ask(environ_of(mode), **request_)
 
     assert (fault.failure_type, fault.status) == ("cli_error", "error")

@@ -291,7 +291,7 @@ def test_a_conclusive_target_still_needs_its_fixed_repeats(directory):
 
 @pytest.mark.parametrize(
     "error",
-    [OSError("hidden"), RuntimeError("no vmstat"), NotImplementedError(), psutil.AccessDenied()],
+    [OSError("hidden"), RuntimeError("no vmstat"), NotImplementedError("no swap"), psutil.AccessDenied()],
     ids=lambda error: type(error).__name__,
 )
 def test_an_unknown_fact_about_the_machine_is_null(tmp_path, monkeypatch, error):

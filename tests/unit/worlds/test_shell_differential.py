@@ -29,7 +29,7 @@ FILES = {
     ' "dependencies": {"left": "1.0", "right": "2.0"}}\n',
     "users.json": '[{"name": "ada", "age": 36, "team": "red", "email": "ada@example.org", "tags": ["a", "b"]},'
     ' {"name": "bob", "age": 28, "team": "blue"}, {"name": "cy", "age": 41, "team": "red", "tags": ["b"]}]\n',
-    "src/app.py": "import os\n\n\ndef greet(name):  # TODO: shorten\n    return 'hi ' + name\n\n\nclass App:\n    x = 10\n",
+    "src/app.py": "import os\n\n\ndef greet(name):  # NOTE: shorten\n    return 'hi ' + name\n\n\nclass App:\n    x = 10\n",
     "src/lib/util.py": "x = 1\nfoo = 'bar'\n",
     "src/lib/read me.md": "foo bar\n",
     "logs/night.log": "01:00 INFO started\n01:07 ERROR disk slow\n01:09 WARN retry\n02:30 ERROR disk slow\n03:41 ERROR gave up\n",
